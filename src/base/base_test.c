@@ -1,0 +1,118 @@
+/* base_test.c: sizes, names, text, files. */
+#include "base/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+TEST(sizes_are_exact) {
+    uint64_t n;
+    CHECK(str_parse_size("512MB", &n) == 0);
+    CHECK_EQ(n, 512000000);
+    CHECK(str_parse_size("512MiB", &n) == 0);
+    CHECK_EQ(n, 536870912);
+    CHECK_EQ(str_parse_size("", &n), -EINVAL);
+    CHECK_EQ(str_parse_size("-1", &n), -EINVAL);
+    CHECK_EQ(str_parse_size("1.5GB", &n), -EINVAL);
+    CHECK_EQ(str_parse_size("99999999999TiB", &n), -ERANGE);
+    CHECK_EQ(str_parse_size("99999999999999999999999", &n), -ERANGE);
+    CHECK(str_parse_duration("20m", &n) == 0);
+    CHECK_EQ(n, 1200000);
+    CHECK(str_parse_count("2k", &n) == 0);
+    CHECK_EQ(n, 2000);
+    char t[32];
+    CHECK_STR(str_size(t, 2147483648), "2GiB");
+    CHECK_STR(str_size(t, 10000000), "10MB");
+    CHECK_STR(str_size(t, 1234), "1234B");
+    CHECK_STR(str_duration(t, 1800000), "30m");
+    CHECK_STR(str_duration(t, 1500), "1500ms");
+}
+
+TEST(utf8_is_strict) {
+    CHECK(str_is_utf8("gr\xc3\xbc\xc3\x9f", 6, NULL));
+    CHECK(!str_is_utf8("\xc0\xaf", 2, NULL));
+    CHECK(!str_is_utf8("\xed\xa0\x80", 3, NULL));
+    CHECK(!str_is_utf8("a\0b", 3, NULL));
+    size_t at;
+    CHECK(!str_is_utf8("ab\xff", 3, &at));
+    CHECK_EQ(at, 2);
+}
+
+TEST(shown_text_is_harmless) {
+    char t[64];
+    CHECK_STR(str_safe(t, sizeof(t), "a\nb\033[2J\xff"), "a\\x0ab\\x1b[2J\\xff");
+    CHECK_STR(str_safe(t, sizeof(t), "\xe2\x80\xae" "x\xc2\x9b"), "\\u{202e}x\\u{009b}");
+    char s[8];
+    CHECK_STR(str_safe(s, sizeof(s), "0123456789"), "0123...");
+}
+
+TEST(near_words_are_found) {
+    static const char *const words[] = {"memory", "network", "wall", NULL};
+    CHECK_STR(str_near("memroy", words), "memory");
+    CHECK(str_near("zzzzzz", words) == NULL);
+}
+
+TEST(strv_grows) {
+    _cleanup_strv_ char **v = NULL;
+    for (int i = 0; i < 1000; i++) {
+        char s[16];
+        snprintf(s, sizeof(s), "%d", i);
+        CHECK(strv_add(&v, s) == 0);
+    }
+    CHECK_EQ(strv_count(v), 1000);
+    CHECK_STR(v[999], "999");
+}
+
+TEST(digests_match_fips) {
+    char h[DIGEST_HEX];
+    digest_hex("abc", 3, h);
+    CHECK_STR(h, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(ulids_sort_by_time) {
+    char a[ULID_TEXT], b[ULID_TEXT];
+    CHECK(ulid_new(a) == 0);
+    usleep(2000);
+    CHECK(ulid_new(b) == 0);
+    CHECK(strcmp(a, b) < 0);
+    CHECK(ulid_is_valid(a));
+    CHECK(!ulid_is_valid("01ARZ3NDEKTSV4RRFFQ69G5FAl"));
+}
+
+TEST(open_beneath_never_follows) {
+    char dir[] = "/tmp/dw-base-XXXXXX";
+    CHECK(mkdtemp(dir) != NULL);
+    int d = open(dir, O_PATH | O_DIRECTORY);
+    CHECK(mkdirat(d, "in", 0700) == 0);
+    CHECK(symlinkat("/etc", d, "out") == 0);
+    int fd = fd_open_beneath(d, "in", O_PATH | O_DIRECTORY, 0);
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK_EQ(fd_open_beneath(d, "out/passwd", O_RDONLY, 0), -ELOOP);
+    CHECK_EQ(fd_open_beneath(d, "../etc", O_RDONLY, 0), -EXDEV);
+    CHECK_EQ(fd_mkdirs_beneath(d, "out/x", 0755), -ELOOP);
+    fd = fd_mkdirs_beneath(d, "a/b/c", 0755);
+    CHECK(fd >= 0);
+    close(fd);
+    unlinkat(d, "out", 0);
+    unlinkat(d, "in", AT_REMOVEDIR);
+    unlinkat(d, "a/b/c", AT_REMOVEDIR);
+    unlinkat(d, "a/b", AT_REMOVEDIR);
+    unlinkat(d, "a", AT_REMOVEDIR);
+    close(d);
+    rmdir(dir);
+}
+
+TEST(sealed_memory_is_sealed) {
+    int fd = fd_sealed("t", "abc", 3);
+    CHECK(fd >= 0);
+    CHECK(write(fd, "x", 1) < 0);
+    close(fd);
+}
+
+TEST_MAIN()
