@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -21,6 +22,7 @@
 #define PLAN_NAME_MAX 64          /* task, step and export names: [a-z0-9][a-z0-9_-]* */
 #define PLAN_PATH_MAX 4095        /* bytes of one path (PATH_MAX without NUL) */
 #define PLAN_ARG_MAX 131071       /* bytes of one argument or NAME=value: the kernel's MAX_ARG_STRLEN (execve(2)) */
+#define PLAN_ARGS_TOTAL_MAX (2000u << 10) /* bytes of argv and env together: a quarter of the usual 8 MiB stack (execve(2)), less what the kernel adds */
 #define PLAN_INPUTS_MAX 8192      /* more mounts than this would pass fs.mount-max hosts set; also bounds the encoding */
 #define PLAN_EXPORTS_MAX 256
 #define PLAN_ENCODED_MAX (64u << 20) /* bytes of the encoded plan */
@@ -138,6 +140,25 @@ int plan_print(const struct plan *p, struct buf *out);
 
 /* True when `path` is absolute, normalised (no "//", "/./", "/../", trailing "/" except "/" itself) and not too long. */
 bool plan_path_is_canonical(const char *path);
+
+/* The range that a limit may have, in its own unit; what lies outside is refused as absurd. */
+struct plan_range {
+    uint64_t least, most;
+};
+extern const struct plan_range plan_limit_ranges[PLAN_LIMIT_N];
+
+/* True when `s` has the form of a task, step or export name ([a-z0-9][a-z0-9_-]*, at most PLAN_NAME_MAX bytes). */
+bool plan_name_is_valid(const char *s);
+
+/* True when `s` can name a variable: printable ASCII without '=' and space, at least one byte. `n` bytes. */
+bool plan_variable_is_valid(const char *s, size_t n);
+
+/* 0 when an input may stand at the inside path `target`, else -EINVAL with the reason and the remedy. */
+int plan_target_check(const char *target, struct error *err);
+
+/* True when a folder can stand at the inside path `path` when the worker starts: the root, a place of ours, the
+ * host's /usr, a folder input or what lies below one, or a folder that leads to an input. */
+bool plan_path_stands(const struct plan *p, const char *path);
 
 /* Where an inside path lives: the input that covers it (longest target), or NULL when none does. */
 const struct plan_input *plan_input_at(const struct plan *p, const char *path);
