@@ -87,7 +87,7 @@ TEST(ulids_sort_by_time) {
 TEST(open_beneath_never_follows) {
     char dir[] = "/tmp/dw-base-XXXXXX";
     CHECK(mkdtemp(dir) != NULL);
-    int d = open(dir, O_PATH | O_DIRECTORY);
+    int d = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     CHECK(mkdirat(d, "in", 0700) == 0);
     CHECK(symlinkat("/etc", d, "out") == 0);
     int fd = fd_open_beneath(d, "in", O_PATH | O_DIRECTORY, 0);

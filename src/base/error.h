@@ -24,3 +24,12 @@ int error_errno(struct error *err, int code, const char *format, ...) _printf_(3
 
 /* Puts `format` and ": " in front of the message that is there; returns err->code. */
 int error_wrap(struct error *err, const char *format, ...) _printf_(2, 3);
+
+/* The three always return a negative code. Said so that the compiler and the analyzer see it too: what a function fills
+ * when it returns 0 is then known to be filled. */
+static inline int error_code(int code) {
+    return code < 0 ? code : -1;
+}
+#define error_set(...) error_code(error_set(__VA_ARGS__))
+#define error_errno(...) error_code(error_errno(__VA_ARGS__))
+#define error_wrap(...) error_code(error_wrap(__VA_ARGS__))

@@ -73,7 +73,8 @@ extern struct test *test_first, **test_last;
 #define TEST_MAIN()                                                                                    \
     struct test *test_first, **test_last = &test_first;                                                \
     int main(void) {                                                                                   \
-        int n = 0, bad = 0, strict = getenv("STRICT") && !strcmp(getenv("STRICT"), "1");                \
+        const char *ci = getenv("STRICT");                                                             \
+        int n = 0, bad = 0, strict = ci && !strcmp(ci, "1");                                           \
         for (struct test *t = test_first; t; t = t->next, n++) {                                       \
             fflush(NULL);                                                                              \
             t->run(t);                                                                                 \
