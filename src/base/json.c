@@ -6,19 +6,17 @@
 
 #include "base/str.h"
 
-enum { DEPTH_MAX = 64 };
-
 /* jansson's own limit on nesting is 2048; ours keeps every recursive reader shallow. */
-static bool too_deep(const json_t *j, int depth) {
+bool json_deeper_than(const json_t *j, int depth) {
     const char *key;
     json_t *value;
     size_t i;
-    if (depth > DEPTH_MAX)
+    if (depth < 0)
         return true;
     if (json_is_object(j))
-        json_object_foreach((json_t *)j, key, value) if (too_deep(value, depth + 1)) return true;
+        json_object_foreach((json_t *)j, key, value) if (json_deeper_than(value, depth - 1)) return true;
     if (json_is_array(j))
-        json_array_foreach(j, i, value) if (too_deep(value, depth + 1)) return true;
+        json_array_foreach(j, i, value) if (json_deeper_than(value, depth - 1)) return true;
     return false;
 }
 
@@ -27,8 +25,8 @@ int json_read(const char *bytes, size_t n, json_t **ret, struct error *err) {
     _cleanup_json_ json_t *j = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &e);
     if (!j)
         return error_set(err, -EINVAL, "line %d, column %d: not JSON: %s", e.line, e.column, e.text);
-    if (too_deep(j, 0))
-        return error_set(err, -EINVAL, "JSON is nested deeper than %d", DEPTH_MAX);
+    if (json_deeper_than(j, JSON_DEPTH_MAX))
+        return error_set(err, -EINVAL, "JSON is nested deeper than %d", JSON_DEPTH_MAX);
     *ret = TAKE_PTR(j);
     return 0;
 }
@@ -50,7 +48,7 @@ static int member(const json_t *object, const char *path, const char *key, json_
 }
 
 int json_get_string(const json_t *object, const char *path, const char *key, const char **ret, struct error *err) {
-    json_t *v;
+    json_t *v = NULL;
     int r = member(object, path, key, JSON_STRING, "a string", &v, err);
     if (r == 0)
         *ret = json_string_value(v);
@@ -58,7 +56,7 @@ int json_get_string(const json_t *object, const char *path, const char *key, con
 }
 
 int json_get_u64(const json_t *object, const char *path, const char *key, uint64_t *ret, struct error *err) {
-    json_t *v;
+    json_t *v = NULL;
     int r = member(object, path, key, JSON_INTEGER, "a whole number", &v, err);
     if (r < 0)
         return r;
@@ -69,7 +67,7 @@ int json_get_u64(const json_t *object, const char *path, const char *key, uint64
 }
 
 int json_get_bool(const json_t *object, const char *path, const char *key, bool *ret, struct error *err) {
-    json_t *v;
+    json_t *v = NULL;
     int r = member(object, path, key, JSON_TRUE, "true or false", &v, err);
     if (r == 0)
         *ret = json_is_true(v);

@@ -14,7 +14,12 @@
 
 #define _cleanup_json_ _cleanup_(json_decrefp)
 
-/* Parses `n` bytes; duplicate keys, trailing bytes and depth past 64 are errors. The caller owns *ret. */
+#define JSON_DEPTH_MAX 64
+
+/* True when values are nested deeper than `depth` (an empty array at the top has depth 0). */
+bool json_deeper_than(const json_t *j, int depth);
+
+/* Parses `n` bytes; duplicate keys, trailing bytes and depth past JSON_DEPTH_MAX are errors. The caller owns *ret. */
 int json_read(const char *bytes, size_t n, json_t **ret, struct error *err);
 
 /* The canonical text (owned by the caller), or NULL when memory ran out. */
