@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     if (json_read((const char *)bytes, n, &first, &err) < 0)
         return 0;
     text = json_canonical(first);
-    if (!text || json_read(text, strlen(text), &second, &err) < 0 || !(again = json_canonical(second)) || strcmp(text, again))
+    if (!text || json_read(text, strlen(text), &second, &err) < 0 || !(again = json_canonical(second)) ||
+        strcmp(text, again))
         abort();
     return 0;
 }

@@ -1,8 +1,8 @@
 /* replay.c: runs a fuzzer's corpus again as a test, with any compiler.
  *
- * usage: fuzz-NAME FOLDER...   (TAP, one line per file). Each file is handed to the fuzzer whole, and then cut short at up
- * to CUTS_MAX places, since what comes from outside may end anywhere. Each input is an exact allocation of its own, so
- * that the address sanitizer sees one byte read too far. runs in: tests */
+ * usage: fuzz-NAME FOLDER...   (TAP, one line per file). Each file is handed to the fuzzer whole, and then cut short at
+ * up to CUTS_MAX places, since what comes from outside may end anywhere. Each input is an exact allocation of its own,
+ * so that the address sanitizer sees one byte read too far. runs in: tests */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
