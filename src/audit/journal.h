@@ -88,6 +88,9 @@ static inline void journal_reader_closep(struct journal_reader **r) {
 }
 #define _cleanup_journal_reader_ _cleanup_(journal_reader_closep)
 
+/* A record's time in microseconds since the epoch. The chain has checked the form; 0 for a day that no calendar has. */
+uint64_t journal_time(const json_t *record);
+
 /* Walks the records of a journal in order. `visit` returns 0 to go on; another value ends the walk and is returned.
  * A torn last line is not visited and is no error. */
 int journal_walk(int dirfd, int (*visit)(void *data, const json_t *record), void *data, struct error *err);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
@@ -176,4 +177,14 @@ int journal_walk(int dirfd, int (*visit)(void *data, const json_t *record), void
             return k <= 0 ? k : answer;
     }
     return k;
+}
+
+uint64_t journal_time(const json_t *record) {
+    const char *text = json_string_value(json_object_get(record, "time"));
+    struct tm tm = {0};
+    unsigned us = 0;
+    const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    if (!rest || sscanf(rest, ".%6uZ", &us) != 1)
+        return 0;
+    return (uint64_t)timegm(&tm) * 1000000 + us;
 }
