@@ -205,7 +205,7 @@ static _Noreturn __attribute__((noinline)) void run_child(const struct mode *mod
 static pid_t start(const struct mode *mode, const char *const *argv, int out) {
     pid_t pid = vfork(); // NOLINT: what it saves is what is measured
     if (pid == 0)
-        run_child(mode, argv, out);
+        run_child(mode, argv, out); // NOLINT: it only becomes, redirects and executes
     if (pid < 0)
         die("vfork");
     return pid;
@@ -358,7 +358,7 @@ struct process {
 };
 
 static bool read_process(const char *name, struct process *ret) {
-    char path[64], line[512], comm[64] = "";
+    char path[64], line[512];
     snprintf(path, sizeof(path), "/proc/%s/stat", name);
     FILE *f = fopen(path, "re");
     bool ok = f && fgets(line, sizeof(line), f);
@@ -366,11 +366,13 @@ static bool read_process(const char *name, struct process *ret) {
         fclose(f);
     if (!ok)
         return false;
-    const char *behind = strrchr(line, ')');
-    ok = behind && sscanf(line, "%d (%60[^)]", &ret->pid, comm) == 2 &&
-         sscanf(behind, ") %*c %d", &ret->parent) == 1; // NOLINT
-    ret->worker = strcmp(comm, "sleep") == 0;
-    return ok;
+    const char *open_at = strchr(line, '('), *behind = strrchr(line, ')'); /* pid (comm) state ppid ... */
+    if (!open_at || !behind || strlen(behind) < 5)
+        return false;
+    ret->pid = (int)strtol(line, NULL, 10);
+    ret->parent = (int)strtol(behind + 4, NULL, 10);
+    ret->worker = strncmp(open_at, "(sleep)", 7) == 0;
+    return true;
 }
 
 /* Fills `list` with every process of the machine that is below us; returns how many. */
@@ -381,7 +383,8 @@ static int descendants(struct process *list, int room) {
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && n < (int)ELEMENTS(all) && read_process(e->d_name, &all[n]))
             n++;
-    closedir(d);
+    if (d)
+        closedir(d);
     list[found++] = (struct process){.pid = getpid()};
     for (int i = 0; i < found; i++)
         for (int k = 0; k < n; k++)
@@ -397,8 +400,8 @@ static long pss_kb(int pid) {
     snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
     FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "Pss: %ld", &kb) == 1) // NOLINT
-            break;
+        if (strncmp(line, "Pss:", 4) == 0)
+            kb = strtol(line + 4, NULL, 10);
     if (f)
         fclose(f);
     return kb;

@@ -26,8 +26,6 @@
 
 #define SYSTEM_CALLS 256 /* leaves of the filter's tree; numbers past it are refused */
 
-extern char **environ;
-
 static _Noreturn void die(const char *what) {
     fprintf(stderr, "floor: %s: %s\n", what, strerror(errno));
     _exit(125);
