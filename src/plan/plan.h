@@ -138,6 +138,9 @@ int plan_digest(const struct plan *p, char ret[DIGEST_HEX]);
 /* The plan in words, for a person: what the worker sees, may change, how it is limited, what comes out. */
 int plan_print(const struct plan *p, struct buf *out);
 
+/* The part of it that says what runs and what it can reach: command, user, inputs, writable places, network, variables. */
+int plan_print_reach(const struct plan *p, struct buf *out);
+
 /* True when `path` is absolute, normalised (no "//", "/./", "/../", trailing "/" except "/" itself) and not too long. */
 bool plan_path_is_canonical(const char *path);
 

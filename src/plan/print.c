@@ -145,8 +145,7 @@ static void put_variables(struct buf *b, const struct plan *p) {
     buf_puts(b, "\n");
 }
 
-int plan_print(const struct plan *p, struct buf *b) {
-    buf_printf(b, "step %s of %s\n", p->step, p->task);
+int plan_print_reach(const struct plan *p, struct buf *b) {
     put_label(b, "runs");
     for (size_t i = 0; p->argv && p->argv[i]; i++)
         buf_puts(b, i ? " " : ""), put_argument(b, p->argv[i]);
@@ -161,6 +160,12 @@ int plan_print(const struct plan *p, struct buf *b) {
     put_label(b, "network");
     buf_puts(b, "none\n");
     put_variables(b, p);
+    return b->failed ? -ENOMEM : 0;
+}
+
+int plan_print(const struct plan *p, struct buf *b) {
+    buf_printf(b, "step %s of %s\n", p->step, p->task);
+    plan_print_reach(p, b);
     put_limits(b, p);
     put_exports(b, p);
     put_walls(b, "degraded", p->degrade_wall);
