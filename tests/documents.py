@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""What the documents say is so: verbs and options in the manual pages, links, examples that check."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(os.environ["DOORWARD_SOURCE"])
+DOORWARD = os.environ["DOORWARD"]
+count = 0
+failures = 0
+
+
+def check(name, problems):
+    global count, failures
+    count += 1
+    for problem in problems:
+        print(f"# {problem}")
+    failures += bool(problems)
+    print(f"{'not ok' if problems else 'ok'} {count} - {name}", flush=True)
+
+
+def output(*args):
+    return subprocess.run([DOORWARD, *args], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False).stdout
+
+
+def verbs():
+    """The names that `doorward help` lists."""
+    return [name for name in re.findall(r"^  ([a-z]+)\s", output("help"), re.M) if name != "help"]
+
+
+def pages():
+    """{verb: the manual page that names it doorward-VERB}."""
+    found = {}
+    for page in sorted((TOP / "man").glob("*.1")):
+        text = page.read_text()
+        for name in re.findall(r"^\.Nm doorward-([a-z]+)", text.split(".Sh SYNOPSIS")[0], re.M):
+            found[name] = text
+    return found
+
+
+def long_options(text):
+    """Options of a page as it stands in its source."""
+    return set(re.findall(r"Fl -([a-z][a-z-]*)", text))
+
+
+def without_page(all_pages):
+    for verb in verbs():
+        if verb not in all_pages:
+            yield f"doorward {verb} has no page in man/ that names doorward-{verb}"
+    for verb in all_pages:
+        if verb not in verbs():
+            yield f"man/ describes doorward {verb}, which does not exist"
+
+
+def undocumented(all_pages):
+    shared = {}
+    for verb in verbs():
+        options = set(re.findall(r"--([a-z][a-z-]*)", output("help", verb))) - {"help"}
+        page = all_pages.get(verb, "")
+        shared.setdefault(page, set()).update(options)
+        for option in sorted(options - long_options(page)):
+            if not (verb == "plan" and option in long_options(all_pages.get("run", ""))):
+                yield f"doorward {verb} --{option} is not in its page"
+    for page, options in shared.items():
+        for option in sorted(long_options(page) - options - {"version"}):
+            yield f"a page in man/ describes --{option}, which none of its verbs has"
+
+
+def dead_links():
+    for page in [*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("examples/*.md"), *TOP.glob("bench/*.md")]:
+        for link in re.findall(r"\]\(([^)#:\s]+)\)", page.read_text()):
+            if not (page.parent / link).exists():
+                yield f"{page.relative_to(TOP)} links {link}, which is not there"
+
+
+def refused_examples():
+    for example in sorted((TOP / "examples").glob("*.yaml")):
+        done = subprocess.run([DOORWARD, "check", example], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            yield f"doorward check {example.name}: {done.stderr.strip()}"
+
+
+def main():
+    all_pages = pages()
+    check("doorward help lists verbs", [] if verbs() else ["it lists none"])
+    check("every verb has a manual page, and every page a verb", list(without_page(all_pages)))
+    check("every option is in its page, and every page's options exist", list(undocumented(all_pages)))
+    check("links between documents lead somewhere", list(dead_links()))
+    check("the examples are accepted", list(refused_examples()))
+    check("HACKING.md has at most 150 lines",
+          [] if len((TOP / "HACKING.md").read_text().splitlines()) <= 150 else ["it has more"])
+    print(f"1..{count}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

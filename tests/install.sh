@@ -1,0 +1,43 @@
+#!/bin/sh
+# What `make install` lays down is complete and finds itself: run from DESTDIR, nowhere near the build folder.
+set -u
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=$(dirname "$DOORWARD")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+count=0 bad=0
+
+check() { # check NAME COMMAND...
+    name=$1
+    shift
+    count=$((count + 1))
+    if "$@" >"$dir/log" 2>&1; then
+        echo "ok $count - $name"
+    else
+        sed 's/^/# /' "$dir/log"
+        echo "not ok $count - $name"
+        bad=1
+    fi
+}
+
+check "meson install with DESTDIR" env DESTDIR="$dir/root" meson install -C "$build" --no-rebuild --quiet
+program=$(find "$dir/root" -type f -path '*/bin/doorward')
+libexec=$(find "$dir/root" -type d -path '*/libexec/doorward')
+check "one program in bin" test -n "$program"
+for name in doorward-launch doorward-init doorward-probe; do
+    check "$name lies in libexec" test -x "$libexec/$name"
+done
+for page in "$top"/man/*; do
+    section=${page##*.}
+    check "$(basename "$page") is installed" cmp "$page" "$(find "$dir/root" -path "*/man$section/$(basename "$page")")"
+done
+mkdir "$dir/home"
+installed() {
+    env HOME="$dir/home" XDG_STATE_HOME="$dir/home/state" XDG_RUNTIME_DIR="$dir/home" "$program" "$@"
+}
+check "it says its version" installed --version
+check "it runs a command behind the walls" installed run -- sh -c 'test "$(id -u)" = 1000'
+check "its record verifies" installed verify last
+echo "1..$count"
+exit $bad
