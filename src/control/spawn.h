@@ -1,0 +1,32 @@
+/* spawn.h: starts our own helpers.
+ *
+ * The child shares our memory until it executes (clone(2) with CLONE_VM and CLONE_VFORK), so that a start costs the
+ * same however large we are. It gets: a socket as descriptor 3, /dev/null as 0, 1 and 2, nothing else; an empty
+ * environment; no argument; no blocked and no ignored signal; and SIGKILL when we die.
+ * runs in: controller */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct helper {
+    int channel; /* our end of the socket, non-blocking; -1 once closed */
+    int pidfd;   /* -1 once reaped */
+    pid_t pid;
+};
+
+#define HELPER_EMPTY                                                                                                   \
+    { -1, -1, 0 }
+
+/* Starts `name` ("doorward-launch"): from the folder of our own executable, from ../libexec/doorward beside it, or
+ * from where it was installed. */
+int spawn_helper(const char *name, struct helper *ret, struct error *err);
+
+/* Waits up to `timeout_ms` for the helper to end, then kills it; reaps it. Its wait status (waitpid(2)), or -1 when it
+ * had ended before. */
+int spawn_reap(struct helper *h, int timeout_ms);
+
+/* Closes the channel (which tells the helper to end everything), reaps. An empty one is fine. */
+void spawn_end(struct helper *h);
+#define _cleanup_helper_ _cleanup_(spawn_end)

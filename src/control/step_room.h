@@ -1,0 +1,47 @@
+/* step_room.h: one step, as step.c (the conversation) and ending.c (what is made of it) see it.
+ * runs in: controller */
+#pragma once
+
+#include "control/spawn.h"
+#include "control/step.h"
+#include "export/collect.h"
+#include "wire/launch.h"
+
+/* What each state allows is the table `messages` in step.c. */
+enum step_state {
+    STEP_STARTING, /* the launcher has the plan; nothing is made on the host */
+    STEP_PLACED,   /* the folders that it will make are on record; it makes them, and the walls */
+    STEP_ENFORCED, /* what is in force is on record; the worker may start at any moment */
+    STEP_RUNNING,  /* the worker runs */
+    STEP_OVER,     /* the launcher says that everything is gone, or that nothing ever ran */
+};
+
+struct step {
+    struct step_context *c;
+    const struct plan *plan;
+    unsigned number;
+    char *text; /* the plan's canonical form */
+    char digest[DIGEST_HEX];
+    enum step_state state;
+    struct helper helper;
+    bool channel_done;            /* the channel is of no more use: closed, or not to be trusted */
+    bool killed;                  /* KILL was sent */
+    uint64_t kill_at, give_up_at; /* CLOCK_MONOTONIC milliseconds, 0 = not set */
+    int given[4];                 /* descriptors that the launcher gets, until they are sent */
+    struct relay relay;
+    struct collect_space space;
+    json_t *groups, *denied;
+    char refusal[512]; /* harmless on a terminal */
+    struct stop_facts facts;
+    struct error why; /* of what failed */
+    struct wire_message in, out;
+};
+
+/* Appends a record about this step; takes `body` over (NULL: memory ran out). A failure breaks the step. */
+int step_record(struct step *s, const char *type, json_t *body, enum journal_sync sync);
+
+/* Writes plan-STEP.json into the run's folder. */
+int step_keep_plan(struct step *s, struct error *err);
+
+/* Talks to the launcher until the step is over, or the channel is of no more use. */
+void step_converse(struct step *s);

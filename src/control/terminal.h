@@ -1,0 +1,18 @@
+/* terminal.h: the user's terminal while a worker has one of its own (-t).
+ *
+ * The host's terminal is never given to the worker: it holds the slave of a terminal made inside, we hold the master
+ * and pass bytes between the two. Ours is in raw mode meanwhile, and is put back on every way out, also when we crash.
+ * runs in: controller */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Puts the terminal `fd` in raw mode; not a terminal: does nothing. */
+void terminal_raw(int fd);
+
+/* Puts it back. Fine when it is not raw. */
+void terminal_restore(void);
+
+/* Rows and columns of `fd`; false when it is no terminal. */
+bool terminal_size(int fd, uint32_t *ret_rows, uint32_t *ret_columns);
