@@ -1,6 +1,6 @@
 /* bench.c: doorward's start beside bare, a kernel floor and bubblewrap.
  *
- * usage: bench --doorward PATH --floor PATH --folder FOLDER [--rounds N] [--files N]
+ * usage: bench --doorward PATH --floor PATH --folder FOLDER [--rounds N] [--files N] [--starts N] [--boxes N]
  * Everything that is compared runs in one go, interleaved: a round starts each contender once, and a ratio is the
  * median of the rounds' own ratios, so that what the machine does besides moves both sides. FOLDER (a fresh one) takes
  * doorward's state and the workspaces. As root everything runs as root and then as an ordinary user (BENCH_UID).
@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,9 +23,8 @@
 #define BENCH_UID    54321 /* an id that owns nothing here */
 #define ARGS_MAX     64
 #define ROUNDS_MAX   2000
-#define STARTS       500 /* of the throughput row, two at a time */
-#define STARTS_BATCH 50  /* contenders take turns after so many */
-#define IDLE_BOXES   50
+#define STARTS_BATCH 50 /* contenders take turns after so many */
+#define BOXES_MAX    500
 
 enum contender { BARE, FLOOR, BWRAP, DOORWARD, CONTENDERS };
 static const char *const contender_names[CONTENDERS] = {"bare", "kernel floor", "bubblewrap", "doorward"};
@@ -39,7 +37,7 @@ struct mode {
 };
 
 static const char *doorward = "build/doorward", *floor_program = "build/bench/floor", *folder;
-static int rounds = 200, files_most = 250000;
+static int rounds = 200, files_most = 250000, starts = 500, boxes = 50;
 
 static _Noreturn void die(const char *what) {
     fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
@@ -326,10 +324,10 @@ static void bench_throughput(const struct mode *mode) {
     static const char *const argv[] = {"/bin/true", NULL};
     static double rate[CONTENDERS][ROUNDS_MAX];
     const char *commands[CONTENDERS][ARGS_MAX];
-    int batches = STARTS / STARTS_BATCH;
+    int batches = starts / STARTS_BATCH;
     printf("\n### Starts per second, two at a time, as %s (%d starts each, in turns of %d)\n\n"
            "| | starts/s | x bubblewrap |\n| --- | --- | --- |\n",
-           mode->name, STARTS, STARTS_BATCH);
+           mode->name, starts, STARTS_BATCH);
     bool can[CONTENDERS];
     for (int c = 0; c < CONTENDERS; c++) {
         command(commands[c], c, NULL, argv);
@@ -429,30 +427,30 @@ static struct idle measure_idle(void) {
 static void bench_idle(const struct mode *mode, enum contender who) {
     static const char *const argv[] = {"/bin/sleep", "120", NULL};
     const char *args[ARGS_MAX];
-    pid_t pids[IDLE_BOXES];
+    pid_t pids[BOXES_MAX];
     command(args, who, NULL, argv);
-    for (int i = 0; i < IDLE_BOXES; i++)
+    for (int i = 0; i < boxes; i++)
         pids[i] = start(mode, args, null);
     struct idle r = {0};
     for (int tries = 0; tries < 200; tries++) {
         r = measure_idle();
-        if (r.workers >= IDLE_BOXES)
+        if (r.workers >= boxes)
             break;
         usleep(50000);
     }
     usleep(300000); /* whoever is still exiting after set-up is gone then */
     r = measure_idle();
-    if (r.workers == IDLE_BOXES && !r.hidden)
-        printf("| %s | %.1f | %.0f | %.0f |\n", contender_names[who], (double)r.processes / IDLE_BOXES,
-               (double)r.ours_kb / IDLE_BOXES, (double)(r.ours_kb + r.worker_kb) / IDLE_BOXES);
-    if (r.workers == IDLE_BOXES && !r.hidden && who == DOORWARD)
-        bar("idle sandbox, everything of ours, MB", mode, (double)r.ours_kb / IDLE_BOXES / 1e3, 1.5, true);
-    if (r.workers != IDLE_BOXES || r.hidden)
-        printf("| %s | - | %d of %d came up%s | - |\n", contender_names[who], r.workers, IDLE_BOXES,
+    if (r.workers == boxes && !r.hidden)
+        printf("| %s | %.1f | %.0f | %.0f |\n", contender_names[who], (double)r.processes / boxes,
+               (double)r.ours_kb / boxes, (double)(r.ours_kb + r.worker_kb) / boxes);
+    if (r.workers == boxes && !r.hidden && who == DOORWARD)
+        bar("idle sandbox, everything of ours, MB", mode, (double)r.ours_kb / boxes / 1e3, 1.5, true);
+    if (r.workers != boxes || r.hidden)
+        printf("| %s | - | %d of %d came up%s | - |\n", contender_names[who], r.workers, boxes,
                r.hidden ? ", some may not be read by this user" : "");
-    for (int i = 0; i < IDLE_BOXES; i++)
+    for (int i = 0; i < boxes; i++)
         kill(pids[i], SIGTERM);
-    for (int i = 0; i < IDLE_BOXES; i++)
+    for (int i = 0; i < boxes; i++)
         finish(pids[i]);
     fflush(stdout);
 }
@@ -460,7 +458,7 @@ static void bench_idle(const struct mode *mode, enum contender who) {
 static void bench_memory(const struct mode *mode) {
     printf("\n### %d idle sandboxes, as %s: memory of one (proportional set size)\n\n"
            "| | processes besides the command | KB without the command | KB with it |\n| --- | --- | --- | --- |\n",
-           IDLE_BOXES, mode->name);
+           boxes, mode->name);
     for (int c = 0; c < CONTENDERS; c++)
         if (c != FLOOR) /* the floor holds nothing but the command */
             bench_idle(mode, c);
@@ -558,23 +556,40 @@ static void bench_mode(struct mode *mode) {
     bench_growth(mode, rounds / 2 + 1);
 }
 
-int main(int argc, char **argv) {
-    static const struct option options[] = {
-        {"doorward", required_argument, NULL, 'd'}, {"floor", required_argument, NULL, 'f'},
-        {"folder", required_argument, NULL, 'w'},   {"rounds", required_argument, NULL, 'r'},
-        {"files", required_argument, NULL, 'n'},    {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
-        if (c == '?')
-            return 2;
-        *(c == 'd'   ? &doorward
-          : c == 'f' ? &floor_program
-                     : &folder) = c == 'd' || c == 'f' || c == 'w' ? optarg : folder;
-        rounds = c == 'r' ? atoi(optarg) : rounds;         // NOLINT: checked below
-        files_most = c == 'n' ? atoi(optarg) : files_most; // NOLINT
+/* The options: each a text or a number. */
+static const struct {
+    const char *name;
+    const char **text;
+    int *number;
+} options[] = {
+    {"--doorward", &doorward, NULL}, {"--floor", &floor_program, NULL}, {"--folder", &folder, NULL},
+    {"--rounds", NULL, &rounds},     {"--files", NULL, &files_most},    {"--starts", NULL, &starts},
+    {"--boxes", NULL, &boxes},
+};
+
+static bool read_option(const char *name, const char *value) {
+    for (size_t i = 0; i < ELEMENTS(options); i++) {
+        if (strcmp(name, options[i].name) != 0)
+            continue;
+        if (options[i].text)
+            *options[i].text = value;
+        else
+            *options[i].number = (int)strtol(value, NULL, 10);
+        return true;
     }
-    if (!folder || rounds < 4 || rounds > ROUNDS_MAX || files_most < 10) {
-        fprintf(stderr, "usage: bench --doorward PATH --floor PATH --folder FOLDER [--rounds 4..%d] [--files N]\n",
-                ROUNDS_MAX);
+    return false;
+}
+
+int main(int argc, char **argv) {
+    bool ok = argc % 2 == 1;
+    for (int i = 1; ok && i < argc; i += 2)
+        ok = read_option(argv[i], argv[i + 1]);
+    if (!ok || !folder || rounds < 4 || rounds > ROUNDS_MAX || files_most < 10 || starts < STARTS_BATCH || boxes < 1 ||
+        boxes > BOXES_MAX) {
+        fprintf(stderr,
+                "usage: bench --doorward PATH --floor PATH --folder FOLDER [--rounds 4..%d] [--files N] "
+                "[--starts %d...] [--boxes 1..%d]\n",
+                ROUNDS_MAX, STARTS_BATCH, BOXES_MAX);
         return 2;
     }
     null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -32,6 +32,17 @@ for page in "$top"/man/*; do
     section=${page##*.}
     check "$(basename "$page") is installed" cmp "$page" "$(find "$dir/root" -path "*/man$section/$(basename "$page")")"
 done
+hardened() { # full RELRO, position independent, no executable stack
+    readelf -hW "$1" | grep -q 'Type:.*DYN' && readelf -lW "$1" | grep -q GNU_RELRO &&
+        ! readelf -lW "$1" | grep -qE 'GNU_STACK.*E ' && readelf -dW "$1" | grep -q BIND_NOW
+}
+for file in "$program" "$libexec"/*; do
+    check "$(basename "$file") is hardened" hardened "$file"
+done
+for name in doorward-init doorward-probe; do
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    check "$name needs no loader" sh -c '! readelf -lW "$1" | grep -q INTERP' sh "$libexec/$name"
+done
 mkdir "$dir/home"
 installed() {
     env HOME="$dir/home" XDG_STATE_HOME="$dir/home/state" XDG_RUNTIME_DIR="$dir/home" "$program" "$@"

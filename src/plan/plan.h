@@ -135,6 +135,9 @@ int plan_check(const struct plan *p, struct error *err);
 /* Hex SHA-256 of the encoding. 0 or -ENOMEM. */
 int plan_digest(const struct plan *p, char ret[DIGEST_HEX]);
 
+/* A limit's figure in its unit: "30m", "2GiB", "1.5", "200k". Returns `to`. */
+const char *plan_limit_text(char to[32], enum plan_limit limit, uint64_t v);
+
 /* The plan in words, for a person: what the worker sees, may change, how it is limited, what comes out. */
 int plan_print(const struct plan *p, struct buf *out);
 

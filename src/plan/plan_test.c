@@ -338,4 +338,11 @@ TEST(words_say_what_the_plan_does_and_no_values) {
     CHECK(!strchr(b.bytes, 0x1b));
 }
 
+TEST(limit_figures_have_their_unit) {
+    char t[32];
+    CHECK_STR(plan_limit_text(t, PLAN_WALL, 1800000), "30m");
+    CHECK_STR(plan_limit_text(t, PLAN_CPUS, 1500), "1.5");
+    CHECK_STR(plan_limit_text(t, PLAN_FILES, 200000), "200k");
+}
+
 TEST_MAIN()

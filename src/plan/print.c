@@ -47,6 +47,10 @@ static const struct {
 };
 static_assert(ELEMENTS(limit_words) == PLAN_LIMIT_N, "words per limit");
 
+const char *plan_limit_text(char to[32], enum plan_limit limit, uint64_t v) {
+    return limit_words[limit].text(to, v);
+}
+
 static void put_text(struct buf *b, const char *s) {
     str_put_safe(b, s, strlen(s));
 }
@@ -101,7 +105,7 @@ static void put_limits(struct buf *b, const struct plan *p) {
     for (size_t i = 0; i < PLAN_LIMIT_N; i++) {
         char text[32];
         put_label(b, i ? "" : "limits");
-        buf_printf(b, "%-10s %s %s%s\n", plan_limit_names[i], limit_words[i].text(text, p->limits[i]),
+        buf_printf(b, "%-10s %s %s%s\n", plan_limit_names[i], plan_limit_text(text, i, p->limits[i]),
                    limit_words[i].meaning, p->degrade_limit[i] ? " (may be missing on this host)" : "");
     }
 }
