@@ -71,7 +71,7 @@ const struct lab_row lab_rows[] = {
     {"posix-memory", "A11", LAB_WALL, W(MOUNTS), NO, 0, 3000, "the host's /dev/shm is not there", {0}},
     {"environment", "B12", LAB_WALL, W(ENV), NO, 0, 3000,
      "no environment variable of the controller is passed on", {0}},
-    {"descriptors", "B01", LAB_WALL, W(FDS), NO, LAB_FDS | LAB_FILES | LAB_HEARD, 3000,
+    {"descriptors", "B01", LAB_WALL, W(FDS), NO, LAB_FDS, 3000,
      "no descriptor of the controller is inherited (a file on 9, a socket on 20, a folder on 1500)", {0}},
     /* kernel */
     {"kernel-knobs", "B20", LAB_WALL, W(MOUNTS), NO, 0, 3000,

@@ -78,6 +78,6 @@ const struct lab_row *lab_row_find(const char *name);
 #define LAB_OPEN_FILES_TRY 300
 #define LAB_OUTPUT         (64u << 10)
 #define LAB_OUTPUT_TRY     (512u << 10)
-#define LAB_WALL_MS        700
-#define LAB_WALL_TRY_MS    1600
+#define LAB_WALL_MS        500
+#define LAB_WALL_TRY_MS    1200
 #define LAB_LINGER_MS      6000 /* how long a child that must not outlive its step would */
