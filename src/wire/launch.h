@@ -29,20 +29,24 @@ enum launch_type {
     LAUNCH_SIGNAL,    /* u32 signal number: deliver to the worker's main process */
     LAUNCH_WINDOW,    /* u32 rows, u32 columns of the terminal */
     LAUNCH_KILL,      /* u32 enum launch_reason: end the step now */
-    LAUNCH_CLEAN,     /* u32 n, n x text path of a cgroup folder: kill what is in it, remove it; answered by ENDED or FAILED */
+    LAUNCH_CLEAN, /* u32 n, n x text path of a cgroup folder: kill what is in it, remove it; answered by ENDED or FAILED
+                   */
 
     /* launcher -> controller */
     LAUNCH_PLACED = 64, /* u32 n, n x text path of a cgroup folder */
-    LAUNCH_ENFORCED,    /* text JSON object {"limits":{NAME:{"asked":N,"in_force":N|null,"by":"cgroup-v1|cgroup-v2|rlimit|tmpfs|timer|count|watch|none"}},
+    LAUNCH_ENFORCED,    /* text JSON object
+                           {"limits":{NAME:{"asked":N,"in_force":N|null,"by":"cgroup-v1|cgroup-v2|rlimit|tmpfs|timer|count|watch|none"}},
                            "walls":{NAME:"held"|"off"|"degraded: WHY"}, "ids":{...}, "notes":[...]} */
-    LAUNCH_SPACE,       /* u32 n, n x text inside path; fds in the same order: folders outside the sandbox that show what stands there
-                           ("/tmp", "/home/agent", "/out", "/dev/shm" and each overlay and copy target that an export lies in) */
-    LAUNCH_STARTED,     /* u32 host pid of init */
-    LAUNCH_TERMINAL,    /* fd: the master side */
-    LAUNCH_DENIED,      /* text system call or attempt, u64 times since the last record of it */
-    LAUNCH_REFUSAL,     /* text reason that the worker declared (`dw refuse`); a claim */
-    LAUNCH_ENDED,       /* struct launch_end, see launch_put_end */
-    LAUNCH_FAILED,      /* u32 errno, text message (door, object, rule, remedy) */
+    LAUNCH_SPACE,    /* u32 n, n x text inside path; fds in the same order: folders outside the sandbox that show what
+                        stands there
+                        ("/tmp", "/home/agent", "/out", "/dev/shm" and each overlay and copy target that an export lies in)
+                      */
+    LAUNCH_STARTED,  /* u32 host pid of init */
+    LAUNCH_TERMINAL, /* fd: the master side */
+    LAUNCH_DENIED,   /* text system call or attempt, u64 times since the last record of it */
+    LAUNCH_REFUSAL,  /* text reason that the worker declared (`dw refuse`); a claim */
+    LAUNCH_ENDED,    /* struct launch_end, see launch_put_end */
+    LAUNCH_FAILED,   /* u32 errno, text message (door, object, rule, remedy) */
 };
 
 /* Why the step was ended by us; LAUNCH_BY_ITSELF when nobody ended it. */
@@ -58,29 +62,29 @@ enum launch_reason {
 
 /* How the worker's main process ended: init's claim, bounded; the kernel's facts below outrank it. */
 enum launch_how {
-    LAUNCH_HOW_UNKNOWN,     /* init died without a report */
-    LAUNCH_HOW_EXITED,      /* value = exit status 0..255 */
-    LAUNCH_HOW_SIGNALED,    /* value = signal number */
-    LAUNCH_HOW_NOT_FOUND,   /* 127; `detail` says what was looked for and which input to add */
+    LAUNCH_HOW_UNKNOWN,        /* init died without a report */
+    LAUNCH_HOW_EXITED,         /* value = exit status 0..255 */
+    LAUNCH_HOW_SIGNALED,       /* value = signal number */
+    LAUNCH_HOW_NOT_FOUND,      /* 127; `detail` says what was looked for and which input to add */
     LAUNCH_HOW_NOT_EXECUTABLE, /* 126; `detail` says why */
     LAUNCH_HOW_N
 };
 
 struct launch_end {
-    uint32_t reason;      /* enum launch_reason */
-    uint32_t how;         /* enum launch_how */
+    uint32_t reason; /* enum launch_reason */
+    uint32_t how;    /* enum launch_how */
     uint32_t value;
-    uint32_t init_status; /* waitid of init as the kernel gave it: exit status, or 128 + signal */
-    uint64_t oom_kills;         /* kernel counters of the step's cgroup; UINT64_MAX = not known on this host */
-    uint64_t process_denials;   /* pids.events max; UINT64_MAX = not known */
-    uint64_t memory_peak;       /* bytes; UINT64_MAX = not known */
-    uint64_t processes_peak;    /* UINT64_MAX = not known */
-    uint64_t cpu_us;            /* user and system time of everything in the step */
-    uint64_t wall_us;           /* worker's start to everything gone */
-    uint64_t disk_peak;         /* bytes used at the end in the space (a tmpfs keeps no peak) */
-    uint64_t files_peak;        /* inodes used at the end */
-    uint32_t disk_full;         /* 1: the space had no block, 2: no inode, 3: neither, left at the end */
-    char detail[512];           /* for a person; "" = nothing to add */
+    uint32_t init_status;     /* waitid of init as the kernel gave it: exit status, or 128 + signal */
+    uint64_t oom_kills;       /* kernel counters of the step's cgroup; UINT64_MAX = not known on this host */
+    uint64_t process_denials; /* pids.events max; UINT64_MAX = not known */
+    uint64_t memory_peak;     /* bytes; UINT64_MAX = not known */
+    uint64_t processes_peak;  /* UINT64_MAX = not known */
+    uint64_t cpu_us;          /* user and system time of everything in the step */
+    uint64_t wall_us;         /* worker's start to everything gone */
+    uint64_t disk_peak;       /* bytes used at the end in the space (a tmpfs keeps no peak) */
+    uint64_t files_peak;      /* inodes used at the end */
+    uint32_t disk_full;       /* 1: the space had no block, 2: no inode, 3: neither, left at the end */
+    char detail[512];         /* for a person; "" = nothing to add */
 };
 
 void launch_put_end(struct wire_message *m, const struct launch_end *e);

@@ -104,8 +104,7 @@ int wire_receive(int fd, struct wire_message *m) {
     } control;
     struct wire_header header;
     struct iovec parts[2] = {{&header, sizeof(header)}, {m->body, sizeof(m->body)}};
-    struct msghdr msg = {
-        .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
+    struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
     ssize_t n;
     wire_begin(m, 0);
     do

@@ -13,10 +13,10 @@
 
 #include "base/error.h"
 
-#define WIRE_MAGIC 0x44574152u /* "DWAR" */
-#define WIRE_VERSION 1
+#define WIRE_MAGIC    0x44574152u /* "DWAR" */
+#define WIRE_VERSION  1
 #define WIRE_BODY_MAX 16384
-#define WIRE_FDS_MAX 16
+#define WIRE_FDS_MAX  16
 
 struct wire_header {
     uint32_t magic;
@@ -31,8 +31,8 @@ _Static_assert(sizeof(struct wire_header) == 16, "the header is on the wire");
 struct wire_message {
     uint16_t type;
     uint32_t length;
-    uint32_t at;     /* where the next get reads */
-    int broken;      /* a put did not fit or a get read past the end */
+    uint32_t at; /* where the next get reads */
+    int broken;  /* a put did not fit or a get read past the end */
     int fds[WIRE_FDS_MAX];
     uint32_t n_fds;
     unsigned char body[WIRE_BODY_MAX];
@@ -51,7 +51,8 @@ void wire_put_fd(struct wire_message *m, int fd);          /* borrowed until sen
 int wire_send(int fd, const struct wire_message *m);
 
 /* Receives one message. 1 = got one, 0 = the other side closed, -EAGAIN on an empty non-blocking socket,
- * -EPROTO for a packet that is not ours (its descriptors are closed), or -errno. Received descriptors are close-on-exec. */
+ * -EPROTO for a packet that is not ours (its descriptors are closed), or -errno. Received descriptors are
+ * close-on-exec. */
 int wire_receive(int fd, struct wire_message *m);
 
 uint32_t wire_get_u32(struct wire_message *m);

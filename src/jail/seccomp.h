@@ -1,0 +1,31 @@
+/* seccomp.h: installs a filter that was compiled when doorward was built (seccomp_gen.c).
+ * runs in: launcher's children, and any process of ours that confines itself */
+#pragma once
+
+#include <linux/filter.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct seccomp_filter {
+    const struct sock_filter *code;
+    unsigned short n;
+};
+
+extern const struct seccomp_filter seccomp_worker; /* seccomp_worker.calls */
+extern const struct seccomp_filter seccomp_init;   /* seccomp_init.calls */
+
+/* Puts the calling thread under `filter` for good. With `ret_listener` not NULL, calls that the filter reports wait
+ * there for the supervisor's answer (seccomp_unotify(2)); the caller sends that descriptor away and closes it before
+ * anything hostile runs. 0 or -errno. */
+int seccomp_install(const struct seccomp_filter *filter, int *ret_listener);
+
+/* What the supervisor answers to a reported call: the name for the record and the errno for the caller. */
+struct seccomp_reported {
+    int nr;
+    int code; /* errno */
+    const char *name;
+};
+
+/* The row of a reported call, or NULL (then EPERM is the answer). */
+const struct seccomp_reported *seccomp_reported(int nr);

@@ -1,0 +1,144 @@
+/* launch.h: one step, from its plan to its end: what the stages of the launcher share.
+ *
+ * The stages, each with what it should and must not do, in the order they run:
+ *   prepare   as doorward's own user: open what the plan names, make the space (root), find the control groups
+ *   begin     clone the set-up child into its namespaces and groups, write its id maps
+ *   set up    in the child: build the new root by descriptor, fork the reaper, enter the root, give up everything
+ *   confirm   outside: read back from the kernel what holds
+ *   watch     outside: deadline, reports, denied calls, the end
+ * runs in: launcher */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "jail/cgroup.h"
+#include "plan/plan.h"
+#include "wire/inner.h"
+#include "wire/launch.h"
+
+#define LAUNCH_CHANNEL  3
+#define LAUNCH_ID_RANGE 65536 /* ids of one run, root mode */
+#define LAUNCH_AGENT    1000  /* the worker's uid and gid inside */
+
+struct launch {
+    struct plan plan;
+    char run[ULID_TEXT];
+    unsigned step;
+    uint32_t uid_base;
+    bool root;        /* real root: id maps of a range, id-mapped inputs, overlays made outside */
+    int std[3];       /* the worker's standard streams */
+    int program;      /* doorward-init, O_PATH */
+    int program_tree; /* the same as a detached mount (root mode), else -1 */
+    struct cgroup group;
+    json_t *limits, *walls, *notes; /* what ENFORCED says */
+
+    int space;   /* the one writable, limited file system; -1 until there */
+    int devices; /* a detached /dev with nodes (root mode), else -1 */
+    int *trees;  /* for each input: its detached mount, -1 where the set-up child makes it */
+    int *shows;  /* for each input: a descriptor that shows its content outside (overlays, copies), or -1 */
+    uint32_t id; /* the worker's uid and gid as seen inside */
+
+    pid_t init;
+    int pidfd, inner, listener;
+    bool ready, running;
+    uint64_t begun_us; /* CLOCK_MONOTONIC when the worker began to run */
+    struct launch_end end;
+    struct wire_message m;
+};
+
+/* True unless the lab has taken this wall off. */
+static inline bool wall_stands(const struct launch *l, enum plan_wall w) {
+    return !l->plan.lab_off[w];
+}
+
+/* prepare.c: opens the inputs, makes the space and, as root, the mounts that only host root can make. Must not run
+ * anything and must not write outside the space. 0 or -errno with door, object, rule and remedy. */
+int launch_prepare(struct launch *l, struct error *err);
+
+/* space.c: the detached, limited file system with its folders; *ret is its descriptor. Owned by `owner` where >= 0. */
+int space_make(const struct plan *p, long owner, int *ret, struct error *err);
+/* One input's folder in the space, `kind` is "up", "wk", "mask" or "copy": made, owned, opened O_PATH. */
+int space_folder(int space, const char *kind, size_t input, long owner);
+/* Writes what became of the space's blocks and inodes into the end. */
+void space_figures(int space, struct launch_end *end);
+
+/* input.c: opens the host's side of an input (canonical path, no link followed, the type that the plan saw). */
+int input_open(const struct plan_input *in, struct error *err);
+/* The detached mount of an input. `source` from input_open. `owner` >= 0: as host root, for the worker with that host
+ * id (map of the mount, trusted overlay); else within the set-up child. Fills *ret_show for overlays and copies. */
+int input_mount(const struct launch *l, size_t i, int source, long owner, int *ret_show, struct error *err);
+
+/* sight.c: what `exclude` and `only` let the worker see. */
+enum sight {
+    SIGHT_SHOWN,  /* it, and what lies below unless excluded */
+    SIGHT_HIDDEN, /* it and all below */
+    SIGHT_SEARCH, /* a folder that `only` does not name: shown if something below is */
+};
+/* `path` is relative to the input; `within` = a folder above it was named by `only`. */
+enum sight sight_of(const struct plan_input *in, const char *path, bool directory, bool within);
+/* The same, with SEARCH decided by looking for one visible thing below `dirfd`/`name`. 1 shown, 0 hidden, or -errno. */
+int sight_decide(const struct plan_input *in, int dirfd, const char *name, const char *path, bool directory,
+                 bool *within);
+enum { SIGHT_DEPTH_MAX = 256 }; /* folders below each other; each holds a descriptor while it is walked */
+
+/* copy.c: copies the tree or file `from` (any descriptor of it) into the empty folder `to` (a file becomes "file"), as
+ * `owner` (-1: leave). Regular files, folders, links and FIFOs, with modes (without set-id) and times; others are
+ * counted in *ret_left. Follows nothing. `in` gives the patterns. 0 or -errno. */
+int copy_tree(const struct plan_input *in, int from, int to, long owner, unsigned *ret_left, struct error *err);
+/* mask.c: fills the folder `to` with whiteouts for what `exclude` and `only` hide in `from`. 0 or -errno. */
+int mask_tree(const struct plan_input *in, int from, int to, long owner, struct error *err);
+
+/* root.c: the new root: a small tmpfs with system folders, made-up /etc, devices. All by descriptor. */
+struct root_part {
+    int tree; /* detached mount, owned */
+    char target[64];
+};
+enum { ROOT_PARTS_MAX = 40 };
+struct root {
+    int fd; /* the root's mount */
+    struct root_part parts[ROOT_PARTS_MAX];
+    size_t n_parts;
+};
+/* Opens what the host gives (while its paths are still reachable). */
+int root_open_parts(const struct launch *l, struct root *r, struct error *err);
+/* Attaches the root, makes the folders, attaches parts, space and inputs. */
+int root_build(struct launch *l, struct root *r, struct error *err);
+/* proc of the calling process's pid namespace, masked. */
+int root_attach_proc(const struct root *r, struct error *err);
+/* The links and folders of /dev, in a mount of its own that carries the nodes already (host root). 0 or -errno. */
+int root_furnish_devices(int devices);
+/* Enters the root and lets the old one go. */
+int root_enter(const struct root *r, struct error *err);
+
+/* setup.c: the set-up child; never returns. */
+void setup_run(struct launch *l, int inner) __attribute__((noreturn));
+
+/* limits.c: the control groups and what is in force. */
+int limits_make(struct launch *l, struct error *err);
+/* Limits that the worker's processes carry themselves (setrlimit), in the reaper before it confines itself. */
+int limits_carry(const struct launch *l, struct error *err);
+/* How many processes of ours count against the worker's processes: init and the reaper. */
+enum { LIMITS_OUR_PROCESSES = 2 };
+
+/* confirm.c: asks the kernel whether the walls hold around init and the reaper; fills l->walls. */
+int confirm_walls(struct launch *l, struct error *err);
+
+/* watch.c: from GO to the end. 0 when the step ended and everything of it is confirmed gone. */
+int watch_run(struct launch *l, struct error *err);
+/* Ends every process of the step and waits until the kernel confirms. */
+int watch_end(struct launch *l, struct error *err);
+
+/* denied.c: seccomp notifications, counted. */
+void denied_answer(struct launch *l);
+void denied_flush(struct launch *l);
+
+/* memory.c: the memory of all processes of the step and of the space, in bytes, where no control group counts it. */
+uint64_t memory_watch(const struct launch *l);
+
+/* A note for the record, shown to a person ("disk is held in memory ..."). */
+void launch_note(struct launch *l, const char *format, ...) _printf_(2, 3);

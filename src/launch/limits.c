@@ -1,0 +1,150 @@
+/* limits.c: what holds each limit on this host, asked and in force.
+ *
+ * A limit is held by a control group where this host lets us have one, else by what the kernel offers a process
+ * (rlimit, the size of a file system); where nothing holds it the start is refused, unless the policy says `degrade`.
+ * runs in: launcher */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "jail/confine.h"
+#include "launch/launch.h"
+
+void launch_note(struct launch *l, const char *format, ...) {
+    enum { NOTES_MAX = 20 };
+    char text[300];
+    va_list args;
+    if (json_array_size(l->notes) >= NOTES_MAX)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    json_array_append_new(l->notes, json_string(text));
+}
+
+static void enforce(struct launch *l, enum plan_limit limit, const char *by, uint64_t in_force) {
+    json_t *row = json_pack("{s:I,s:s}", "asked", (json_int_t)l->plan.limits[limit], "by", by);
+    json_object_set_new(row, "in_force", in_force == UINT64_MAX ? json_null() : json_integer((json_int_t)in_force));
+    json_object_set_new(l->limits, plan_limit_names[limit], row);
+}
+
+static const char *group_name(const struct launch *l) {
+    return l->group.v2_controls ? "cgroup-v2" : "cgroup-v1";
+}
+
+/* A missing folder is told later, by the limit that would have needed it. */
+static void make_groups(struct launch *l) {
+    if (!wall_stands(l, PLAN_WALL_CGROUP))
+        return;
+    cgroup_make(&l->group, CGROUP_V2);
+    if (l->group.v2_controls)
+        return;
+    cgroup_make(&l->group, CGROUP_V1_MEMORY);
+    cgroup_make(&l->group, CGROUP_V1_PIDS);
+    if (l->plan.limits[PLAN_CPUS] < 1000ULL * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN))
+        cgroup_make(&l->group, CGROUP_V1_CPU);
+}
+
+static int refuse(const struct launch *l, enum plan_limit limit, const char *what, int code, struct error *err) {
+    return error_set(
+        err, code,
+        "limits.%s: nothing on this host can hold it for this user (%s). Run doorward as root or with a delegated "
+        "control group; or say `degrade: [%s]` (--degrade %s) to go without: %s",
+        plan_limit_names[limit], strerror(-code), plan_limit_names[limit], plan_limit_names[limit], what);
+}
+
+static int hold_memory(struct launch *l, struct error *err) {
+    uint64_t got;
+    int r = cgroup_limit_memory(&l->group, l->plan.limits[PLAN_MEMORY], &got);
+    if (r == 0) {
+        enforce(l, PLAN_MEMORY, group_name(l), got);
+        return 0;
+    }
+    if (!l->plan.degrade_limit[PLAN_MEMORY])
+        return refuse(l, PLAN_MEMORY, "it is then watched ten times a second and the step ended when it is passed", r,
+                      err);
+    enforce(l, PLAN_MEMORY, "watch", l->plan.limits[PLAN_MEMORY]);
+    launch_note(l, "memory is watched ten times a second, not held by the kernel: a fast allocation can pass the cap "
+                   "for a moment");
+    return 0;
+}
+
+/* Without a control group RLIMIT_NPROC holds: set inside the new user namespace it counts that namespace alone. */
+static int hold_processes(struct launch *l, struct error *err) {
+    uint64_t asked = l->plan.limits[PLAN_PROCESSES], got;
+    int r = cgroup_limit_processes(&l->group, asked + LIMITS_OUR_PROCESSES, &got);
+    if (r == 0)
+        enforce(l, PLAN_PROCESSES, group_name(l), got - LIMITS_OUR_PROCESSES);
+    else if (wall_stands(l, PLAN_WALL_USERNS))
+        enforce(l, PLAN_PROCESSES, "rlimit", asked);
+    else
+        return refuse(l, PLAN_PROCESSES, "it is then not limited", r, err);
+    return 0;
+}
+
+static int hold_cpus(struct launch *l, struct error *err) {
+    uint64_t online = 1000ULL * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN), got;
+    if (l->plan.limits[PLAN_CPUS] >= online) {
+        enforce(l, PLAN_CPUS, "host", online);
+        return 0;
+    }
+    int r = cgroup_limit_cpus(&l->group, l->plan.limits[PLAN_CPUS], &got);
+    if (r == 0) {
+        enforce(l, PLAN_CPUS, group_name(l), got);
+        return 0;
+    }
+    if (!l->plan.degrade_limit[PLAN_CPUS])
+        return refuse(l, PLAN_CPUS, "the step may then use every processor", r, err);
+    enforce(l, PLAN_CPUS, "none", UINT64_MAX);
+    return 0;
+}
+
+int limits_make(struct launch *l, struct error *err) {
+    int r = 0;
+    make_groups(l);
+    enforce(l, PLAN_WALL, "timer", l->plan.limits[PLAN_WALL]);
+    if (!l->plan.lab_limit_off[PLAN_MEMORY])
+        r = hold_memory(l, err);
+    if (r == 0 && !l->plan.lab_limit_off[PLAN_PROCESSES])
+        r = hold_processes(l, err);
+    if (r == 0 && !l->plan.lab_limit_off[PLAN_CPUS])
+        r = hold_cpus(l, err);
+    enforce(l, PLAN_DISK, "tmpfs", l->plan.limits[PLAN_DISK]);
+    enforce(l, PLAN_FILES, "tmpfs", l->plan.limits[PLAN_FILES]);
+    enforce(l, PLAN_OUTPUT, "count", l->plan.limits[PLAN_OUTPUT]);
+    enforce(l, PLAN_OPEN_FILES, "rlimit", l->plan.limits[PLAN_OPEN_FILES]);
+    if (r == 0 && l->plan.limits[PLAN_DISK] > l->plan.limits[PLAN_MEMORY] / 2)
+        launch_note(l, "disk is held in memory here: what the step writes counts against limits.memory too");
+    return r;
+}
+
+static bool by_rlimit(const struct launch *l, enum plan_limit limit) {
+    const char *by = json_string_value(json_object_get(json_object_get(l->limits, plan_limit_names[limit]), "by"));
+    return by && !strcmp(by, "rlimit");
+}
+
+int limits_carry(const struct launch *l, struct error *err) {
+    const struct {
+        int resource;
+        uint64_t value;
+        bool wanted;
+        const char *name;
+    } rows[] = {
+        {RLIMIT_CORE, 1, true, "core dumps"}, /* one, not zero: see confine_no_core */
+        {RLIMIT_NOFILE, l->plan.limits[PLAN_OPEN_FILES], !l->plan.lab_limit_off[PLAN_OPEN_FILES], "limits.open-files"},
+        {RLIMIT_NPROC, l->plan.limits[PLAN_PROCESSES] + LIMITS_OUR_PROCESSES,
+         by_rlimit(l, PLAN_PROCESSES) && !l->plan.lab_limit_off[PLAN_PROCESSES], "limits.processes"},
+        {RLIMIT_NICE, 0, true, "priority"},
+        {RLIMIT_RTPRIO, 0, true, "real-time priority"},
+    };
+    for (size_t i = 0; i < ELEMENTS(rows); i++) {
+        int r = rows[i].wanted ? confine_limit(rows[i].resource, rows[i].value) : 0;
+        if (r < 0)
+            return error_errno(err, r, "%s cannot be limited to %llu", rows[i].name, (unsigned long long)rows[i].value);
+    }
+    return 0;
+}

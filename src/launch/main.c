@@ -1,0 +1,256 @@
+/* main.c: doorward-launch, one process per step.
+ *
+ * Reads as the order in which things are given up: starts with its socket on 3 and nothing else, receives the plan,
+ * prepares, clones the sandbox, watches it, and ends after it. If its controller dies, the kernel ends it (and with it
+ * the sandbox) at once.
+ * runs in: launcher (untrusted input: the plan, init's messages; holds: doorward's own rights until the worker starts)
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "jail/ns.h"
+#include "launch/launch.h"
+
+static int begin(void) {
+    struct stat st;
+    if (fstat(LAUNCH_CHANNEL, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+        fprintf(stderr, "doorward-launch: started by `doorward run`, not by hand\n");
+        return -ENOTSOCK;
+    }
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return -errno;
+    setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
+    umask(022);
+    for (int s = 1; s < NSIG; s++)
+        if (s != SIGCHLD)
+            signal(s, SIG_IGN); /* the worker's are set back before its exec */
+    return 0;
+}
+
+static int fail(struct launch *l, struct error *err) {
+    wire_begin(&l->m, LAUNCH_FAILED);
+    wire_put_u32(&l->m, (uint32_t)-err->code);
+    wire_put_text(&l->m, err->message);
+    wire_send(LAUNCH_CHANNEL, &l->m);
+    return 1;
+}
+
+static int read_plan(struct launch *l, int fd, struct error *err) {
+    char *bytes = NULL;
+    size_t n;
+    int r = fd_read_file(fd, PLAN_ENCODED_MAX, &bytes, &n, err);
+    _cleanup_free_ char *owned = bytes;
+    return r < 0 ? r : plan_decode(owned, n, &l->plan, err);
+}
+
+static int receive_start(struct launch *l, struct error *err) {
+    wire_get_text(&l->m, l->run, sizeof(l->run));
+    l->step = wire_get_u32(&l->m);
+    wire_get_u32(&l->m); /* the slot of ids: for the record */
+    l->uid_base = wire_get_u32(&l->m);
+    _cleanup_fd_ int plan = wire_take_fd(&l->m);
+    for (int i = 0; i < 3; i++)
+        l->std[i] = wire_take_fd(&l->m);
+    if (wire_end(&l->m) < 0 || !ulid_is_valid(l->run))
+        return error_set(err, -EPROTO, "START is malformed");
+    l->root = geteuid() == 0;
+    if (l->root && l->uid_base == 0)
+        return error_set(err, -EPROTO, "START as root needs a range of ids");
+    int r = read_plan(l, plan, err);
+    if (r < 0)
+        return error_wrap(err, "plan");
+    l->id = l->plan.user == PLAN_USER_ROOT ? 0 : LAUNCH_AGENT;
+    const int keep[] = {l->std[0], l->std[1], l->std[2]};
+    if (wall_stands(l, PLAN_WALL_FDS) && (r = fd_close_from(LAUNCH_CHANNEL + 1, keep, ELEMENTS(keep))) < 0)
+        return error_errno(err, r, "cannot close inherited descriptors (close_range and /proc are both missing)");
+    return 0;
+}
+
+/* Names the control groups before they are made, and waits until that is on record. */
+static int place(struct launch *l, struct error *err) {
+    char name[64];
+    uint32_t n = 0;
+    snprintf(name, sizeof(name), "doorward-%s-%u", l->run, l->step);
+    int r = cgroup_find_here(name, &l->group, err);
+    if (r < 0)
+        return r;
+    wire_begin(&l->m, LAUNCH_PLACED);
+    wire_put_u32(&l->m, 0);
+    for (int k = 0; k < CGROUP_N; k++) {
+        if (!l->group.path[k] || !wall_stands(l, PLAN_WALL_CGROUP))
+            continue;
+        wire_put_text(&l->m, l->group.path[k]);
+        n++;
+    }
+    memcpy(l->m.body, &n, sizeof(n));
+    r = wire_send(LAUNCH_CHANNEL, &l->m);
+    return r < 0 ? error_errno(err, r, "controller") : 0;
+}
+
+static int await_create(struct launch *l, struct error *err) {
+    int got = wire_receive(LAUNCH_CHANNEL, &l->m);
+    return got == 1 && l->m.type == LAUNCH_CREATE && wire_end(&l->m) == 0
+               ? 0
+               : error_set(err, got == 0 ? -EPIPE : -EPROTO, "the controller did not say CREATE");
+}
+
+static uint64_t namespaces(const struct launch *l) {
+    static const struct {
+        enum plan_wall wall;
+        uint64_t flags;
+    } rows[] = {
+        {PLAN_WALL_USERNS, CLONE_NEWUSER},
+        {PLAN_WALL_PIDS, CLONE_NEWPID},
+        {PLAN_WALL_NET, CLONE_NEWNET},
+        {PLAN_WALL_IPC, CLONE_NEWIPC | CLONE_NEWUTS},
+    };
+    uint64_t flags = CLONE_NEWNS; /* also without a root of its own, so that nothing it mounts is seen outside */
+    for (size_t i = 0; i < ELEMENTS(rows); i++)
+        if (wall_stands(l, rows[i].wall))
+            flags |= rows[i].flags;
+    return flags;
+}
+
+static int write_maps(const struct launch *l, struct error *err) {
+    struct ns_maps maps = {.n_uid = 1, .n_gid = 1};
+    maps.uid[0] =
+        l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, geteuid(), 1};
+    maps.gid[0] =
+        l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, getegid(), 1};
+    return wall_stands(l, PLAN_WALL_USERNS) ? ns_write_maps(l->init, &maps, !l->root, err) : 0;
+}
+
+/* The words for the most common reasons that namespaces are not to be had. */
+static int explain_clone(int code, struct error *err) {
+    const char *remedy =
+        code == -EPERM
+            ? "this host forbids user namespaces to ordinary users (Debian: sysctl kernel.unprivileged_userns_clone=1; "
+              "Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for doorward)"
+        : code == -ENOSPC ? "the number of namespaces is used up or zero (sysctl user.max_user_namespaces and its kin)"
+        : code == -EAGAIN ? "the process limit of this user is reached (ulimit -u)"
+                          : "the kernel refused";
+    return error_errno(err, code, "wall userns: cannot make the sandbox's namespaces: %s", remedy);
+}
+
+static int clone_sandbox(struct launch *l, struct error *err) {
+    int pair[2];
+    int r = wire_pair(pair);
+    if (r < 0)
+        return error_errno(err, r, "cannot make the sandbox's channel");
+    pid_t pid = ns_clone(namespaces(l), l->group.dir[CGROUP_V2], &l->pidfd);
+    if (pid == 0) {
+        fd_close(pair[0]);
+        fd_close(LAUNCH_CHANNEL); /* or the controller would not see this launcher's end */
+        setup_run(l, pair[1]);
+    }
+    fd_close(pair[1]);
+    l->inner = pair[0];
+    if (pid < 0)
+        return explain_clone(pid, err);
+    l->init = pid;
+    r = write_maps(l, err);
+    if (r == 0 && send(l->inner, "", 1, MSG_NOSIGNAL) != 1)
+        r = error_errno(err, -errno, "the sandbox's first process is gone");
+    for (int i = 0; i < 3; i++)
+        l->std[i] = fd_close(l->std[i]); /* the worker's: only it may hold them open */
+    return r;
+}
+
+static int run_step(struct launch *l, struct error *err) {
+    int r;
+    if ((r = receive_start(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0 ||
+        (r = await_create(l, err)) < 0)
+        return r;
+    if ((r = limits_make(l, err)) == 0 && (r = clone_sandbox(l, err)) == 0)
+        r = watch_run(l, err);
+    return r;
+}
+
+static void gather_figures(struct launch *l) {
+    struct cgroup_figures f;
+    cgroup_figures(&l->group, &f);
+    l->end.oom_kills = f.oom_kills;
+    l->end.process_denials = f.process_denials;
+    l->end.processes_peak = f.processes_peak;
+    if (f.memory_peak != UINT64_MAX)
+        l->end.memory_peak = f.memory_peak;
+    if (f.cpu_us != UINT64_MAX)
+        l->end.cpu_us = f.cpu_us;
+    space_figures(l->space, &l->end);
+}
+
+/* Whatever happened: the step's processes go, then its groups, and only then is anything called ended. */
+static int finish(struct launch *l, int result, struct error *err) {
+    struct error late = {0};
+    int r = l->pidfd >= 0 ? watch_end(l, &late) : 0;
+    gather_figures(l);
+    denied_flush(l);
+    int groups = cgroup_remove(&l->group);
+    if (r == 0 && groups < 0)
+        r = error_errno(&late, groups, "the step's control groups cannot be removed");
+    if (result < 0 && !l->running)
+        return fail(l, err);
+    if (result < 0 || r < 0) {
+        l->end.reason = LAUNCH_BY_ERROR;
+        snprintf(l->end.detail, sizeof(l->end.detail), "%.500s", result < 0 ? err->message : late.message);
+    }
+    wire_begin(&l->m, LAUNCH_ENDED);
+    launch_put_end(&l->m, &l->end);
+    return wire_send(LAUNCH_CHANNEL, &l->m) < 0;
+}
+
+/* CLEAN: ends and removes control groups that a dead run left. */
+static int clean(struct launch *l, struct error *err) {
+    uint32_t n = wire_get_u32(&l->m);
+    char path[4096];
+    int first = 0;
+    for (uint32_t i = 0; i < n && !l->m.broken; i++) {
+        wire_get_text(&l->m, path, sizeof(path));
+        int r = l->m.broken ? -EPROTO : cgroup_clean(path);
+        if (r < 0 && first == 0)
+            first = error_errno(err, r, "cannot remove what a dead run left: %s", path);
+    }
+    if (wire_end(&l->m) < 0)
+        first = error_set(err, -EPROTO, "CLEAN is malformed");
+    if (first < 0)
+        return fail(l, err);
+    wire_begin(&l->m, LAUNCH_ENDED);
+    launch_put_end(&l->m, &l->end);
+    return wire_send(LAUNCH_CHANNEL, &l->m) < 0;
+}
+
+int main(void) {
+    static struct launch l;
+    struct error err = {0};
+    if (begin() < 0)
+        return 125;
+    l = (struct launch){.std = {-1, -1, -1},
+                        .program = -1,
+                        .program_tree = -1,
+                        .space = -1,
+                        .devices = -1,
+                        .pidfd = -1,
+                        .inner = -1,
+                        .listener = -1,
+                        .limits = json_object(),
+                        .walls = json_object(),
+                        .notes = json_array()};
+    l.group = (struct cgroup){.dir = {-1, -1, -1, -1}};
+    l.end = (struct launch_end){.memory_peak = UINT64_MAX};
+    int got = wire_receive(LAUNCH_CHANNEL, &l.m);
+    if (got == 1 && l.m.type == LAUNCH_CLEAN)
+        return clean(&l, &err);
+    if (got != 1 || l.m.type != LAUNCH_START)
+        return 1;
+    return finish(&l, run_step(&l, &err), &err);
+}

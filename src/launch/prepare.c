@@ -1,0 +1,79 @@
+/* prepare.c: what is done before anything is cloned.
+ *
+ * Should: open what the plan names, and as host root make those mounts that only host root can (id maps, trusted
+ * overlays, device nodes). Must not: run anything, write outside the space, follow a link. Privileged, and safe because
+ * each source is opened by its canonical path without following links and used by descriptor from then on. runs in:
+ * launcher (untrusted input: trees of inputs; holds: doorward's own rights) */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "jail/mount.h"
+#include "launch/launch.h"
+
+/* doorward-init lies beside this program. */
+static int open_program(struct error *err) {
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+    if (n < 0)
+        return error_errno(err, -errno, "cannot find doorward-init: /proc/self/exe");
+    path[n] = 0;
+    strcpy(strrchr(path, '/'), "/doorward-init");
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? error_errno(err, -errno, "%s, a part of doorward: install it again", path) : fd;
+}
+
+static const struct {
+    const char *name;
+    unsigned major, minor;
+} nodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
+
+/* A /dev of its own with six nodes, in one mount. Without `nodev`, which would make them useless; only these can be
+ * there, since nothing inside can make a node. */
+static int make_devices(struct error *err) {
+    static const char *const options[] = {"mode=755", "size=64k", "nr_inodes=64", NULL};
+    _cleanup_fd_ int fd = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+    for (size_t i = 0; fd >= 0 && i < ELEMENTS(nodes); i++)
+        if (mknodat(fd, nodes[i].name, S_IFCHR, makedev(nodes[i].major, nodes[i].minor)) < 0 ||
+            fchmodat(fd, nodes[i].name, 0666, 0) < 0)
+            return -errno; /* a container without CAP_MKNOD: the set-up child binds the host's nodes instead */
+    return fd >= 0 && root_furnish_devices(fd) == 0 ? TAKE_FD(fd) : -1;
+}
+
+static int prepare_inputs(struct launch *l, long owner, struct error *err) {
+    for (size_t i = 0; i < l->plan.n_inputs; i++) {
+        _cleanup_fd_ int source = input_open(&l->plan.inputs[i], err);
+        if (source < 0)
+            return source;
+        l->trees[i] = input_mount(l, i, source, owner, &l->shows[i], err);
+        if (l->trees[i] < 0)
+            return l->trees[i];
+    }
+    return 0;
+}
+
+int launch_prepare(struct launch *l, struct error *err) {
+    l->trees = malloc(sizeof(int) * (l->plan.n_inputs + 1));
+    l->shows = malloc(sizeof(int) * (l->plan.n_inputs + 1));
+    if (!l->trees || !l->shows)
+        return error_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < l->plan.n_inputs; i++)
+        l->trees[i] = l->shows[i] = -1;
+    l->program = open_program(err);
+    if (l->program < 0)
+        return l->program;
+    if (!l->root)
+        return 0;
+    long owner = wall_stands(l, PLAN_WALL_USERNS) ? (long)(l->uid_base + l->id) : 0;
+    l->program_tree = mount_tree(l->program, "", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    l->devices = make_devices(NULL);
+    int r = space_make(&l->plan, owner, &l->space, err);
+    return r < 0 ? r : prepare_inputs(l, owner, err);
+}

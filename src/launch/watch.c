@@ -1,0 +1,391 @@
+/* watch.c: from the set-up child's first word to the kernel's confirmation that nothing of the step is left.
+ *
+ * The deadline is a timer here, so nothing that the controller does (a slow reader of its output) can hold it up. What
+ * init says is a claim: bounded, checked against the phase, and outranked by pidfd and control group.
+ * runs in: launcher (untrusted input: init's messages; holds: doorward's own rights until the worker starts) */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "jail/confine.h"
+#include "launch/launch.h"
+
+enum { TICK_MS = 1000, TICK_WATCH_MS = 100, SETUP_MS = 60000, GONE_MS = 20000, REASON_ROOM = INNER_REASON_MAX + 1 };
+enum { W_CHANNEL, W_INNER, W_PIDFD, W_DEADLINE, W_TICK, W_LISTENER, W_N };
+
+struct watch {
+    struct launch *l;
+    struct error *err;
+    struct pollfd waits[W_N];
+    bool gone;    /* init has exited */
+    bool go;      /* the controller said so */
+    bool told;    /* init has reported the worker's end */
+    bool watched; /* memory is watched here */
+    unsigned refusals;
+};
+
+static int timer(uint64_t first_ms, uint64_t every_ms) {
+    struct itimerspec when = {
+        .it_value = {(time_t)(first_ms / 1000), (long)(first_ms % 1000) * 1000000},
+        .it_interval = {(time_t)(every_ms / 1000), (long)(every_ms % 1000) * 1000000},
+    };
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd >= 0 && timerfd_settime(fd, 0, &when, NULL) < 0)
+        fd = fd_close(fd);
+    return fd < 0 ? -errno : fd;
+}
+
+static void kill_step(struct launch *l) {
+    syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+    if (l->group.dir[CGROUP_V2] < 0)
+        return;
+    _cleanup_fd_ int fd = openat(l->group.dir[CGROUP_V2], "cgroup.kill", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        fd_write_all(fd, "1", 1); /* what is not below init (the lab, without the pid wall) goes too */
+}
+
+static void end_for(struct launch *l, enum launch_reason reason) {
+    if (l->end.reason == LAUNCH_BY_ITSELF)
+        l->end.reason = reason;
+    kill_step(l);
+}
+
+/* --- what init and the set-up child say --- */
+
+static int on_failed(struct watch *w) {
+    char text[ERROR_MESSAGE_MAX];
+    struct wire_message *m = &w->l->m;
+    int code = -(int)wire_get_u32(m);
+    wire_get_text(m, text, sizeof(text));
+    return wire_end(m) < 0 ? -EPROTO : error_set(w->err, code < 0 ? code : -EINVAL, "%s", text);
+}
+
+static int on_space(struct watch *w) {
+    struct launch *l = w->l;
+    if (l->space < 0)
+        l->space = wire_take_fd(&l->m);
+    while (l->m.n_fds) {
+        uint32_t i = wire_get_u32(&l->m);
+        if (l->m.broken || i >= l->plan.n_inputs || l->shows[i] >= 0)
+            break;
+        l->shows[i] = wire_take_fd(&l->m);
+    }
+    return wire_end(&l->m);
+}
+
+static int on_listener(struct watch *w) {
+    struct launch *l = w->l;
+    if (l->listener >= 0)
+        return -EPROTO;
+    l->listener = wire_take_fd(&l->m);
+    w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};
+    return wire_end(&l->m);
+}
+
+static int on_terminal(struct watch *w) {
+    struct launch *l = w->l;
+    _cleanup_fd_ int fd = wire_take_fd(&l->m);
+    if (wire_end(&l->m) < 0 || !l->plan.terminal)
+        return -EPROTO;
+    wire_begin(&l->m, LAUNCH_TERMINAL);
+    wire_put_fd(&l->m, fd);
+    return wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
+/* What the controller can read exports from after the end: the folder that covers each export. */
+static int tell_space(struct launch *l) {
+    static const struct {
+        const char *inside, *folder;
+    } places[] = {{"/tmp", "tmp"}, {"/home/agent", "home"}, {"/out", "out"}, {"/dev/shm", "shm"}};
+    const char *told[WIRE_FDS_MAX];
+    int opened[ELEMENTS(places)] = {-1, -1, -1, -1};
+    struct wire_message *m = &l->m;
+    uint32_t n = 0;
+    wire_begin(m, LAUNCH_SPACE);
+    wire_put_u32(m, 0);
+    for (size_t e = 0; e < l->plan.n_exports; e++) {
+        const struct plan_input *in = plan_input_at(&l->plan, l->plan.exports[e].path);
+        const char *inside = in ? in->target : NULL;
+        int fd = in ? l->shows[in - l->plan.inputs] : -1;
+        for (size_t p = 0; !in && p < ELEMENTS(places); p++) {
+            size_t len = strlen(places[p].inside);
+            if (strncmp(l->plan.exports[e].path, places[p].inside, len) != 0 || l->plan.exports[e].path[len] != '/')
+                continue;
+            inside = places[p].inside;
+            if (opened[p] < 0)
+                opened[p] = fd_open_beneath(l->space, places[p].folder, O_PATH | O_DIRECTORY, 0);
+            fd = opened[p];
+        }
+        bool again = false;
+        for (uint32_t t = 0; t < n; t++)
+            again |= inside && !strcmp(told[t], inside);
+        if (again)
+            continue;
+        if (!inside || fd < 0 || n == WIRE_FDS_MAX) {
+            m->broken = 1;
+            break;
+        }
+        told[n++] = inside;
+        wire_put_text(m, inside);
+        wire_put_fd(m, fd);
+    }
+    memcpy(m->body, &n, sizeof(n));
+    int r = wire_send(LAUNCH_CHANNEL, m);
+    for (size_t p = 0; p < ELEMENTS(places); p++)
+        fd_close(opened[p]);
+    return r;
+}
+
+static int tell_enforced(struct launch *l) {
+    _cleanup_json_ json_t *ids = json_pack("{s:i,s:I}", "inside", (int)l->id, "outside",
+                                           (json_int_t)(l->root ? l->uid_base + l->id : geteuid()));
+    _cleanup_json_ json_t *all =
+        json_pack("{s:O,s:O,s:O,s:O}", "limits", l->limits, "walls", l->walls, "notes", l->notes, "ids", ids);
+    _cleanup_free_ char *text = all ? json_canonical(all) : NULL;
+    if (!text)
+        return -ENOMEM;
+    wire_begin(&l->m, LAUNCH_ENFORCED);
+    wire_put_text(&l->m, text);
+    return wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
+static int on_ready(struct watch *w) {
+    struct launch *l = w->l;
+    if (l->ready || wire_end(&l->m) < 0)
+        return -EPROTO;
+    l->ready = true;
+    int r = confirm_walls(l, w->err);
+    if (r == 0)
+        r = tell_enforced(l);
+    return r == 0 ? tell_space(l) : r;
+}
+
+static int on_running(struct watch *w) {
+    struct launch *l = w->l;
+    if (l->running || !w->go || wire_end(&l->m) < 0)
+        return -EPROTO;
+    l->running = true;
+    l->begun_us = clock_monotonic_us();
+    /* From here on the launcher only watches, by descriptors it has. At the end it removes its control groups, in
+     * folders that v1 makes without write permission even for root. */
+    if (confine_capabilities(l->root ? CAP_DAC_OVERRIDE : -1) < 0 || confine_no_new_privileges() < 0)
+        return error_set(w->err, -EPERM, "the launcher cannot give up its capabilities");
+    wire_begin(&l->m, LAUNCH_STARTED);
+    wire_put_u32(&l->m, (uint32_t)l->init);
+    if (l->plan.lab_limit_off[PLAN_WALL])
+        return wire_send(LAUNCH_CHANNEL, &l->m);
+    w->waits[W_DEADLINE] = (struct pollfd){timer(l->plan.limits[PLAN_WALL], 0), POLLIN, 0};
+    return w->waits[W_DEADLINE].fd < 0 ? w->waits[W_DEADLINE].fd : wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
+static int on_ended(struct watch *w) {
+    struct launch *l = w->l;
+    uint32_t how = wire_get_u32(&l->m), value = wire_get_u32(&l->m);
+    char detail[sizeof(l->end.detail)];
+    wire_get_text(&l->m, detail, sizeof(detail));
+    if (w->told || !w->go || how >= LAUNCH_HOW_N || value > 255 || wire_end(&l->m) < 0)
+        return -EPROTO;
+    w->told = true;
+    l->end.how = how;
+    l->end.value = value;
+    memcpy(l->end.detail, detail, sizeof(detail));
+    return 0;
+}
+
+static int on_refusal(struct watch *w) {
+    enum { REFUSALS_MAX = 16 };
+    static char text[REASON_ROOM];
+    struct launch *l = w->l;
+    wire_get_text(&l->m, text, sizeof(text));
+    if (wire_end(&l->m) < 0 || !l->running || ++w->refusals > REFUSALS_MAX)
+        return -EPROTO;
+    wire_begin(&l->m, LAUNCH_REFUSAL);
+    wire_put_text(&l->m, text);
+    return wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
+static const struct {
+    enum inner_type type;
+    bool setup, after; /* may be said before READY / after it */
+    int (*handle)(struct watch *w);
+} inner_rows[] = {
+    {INNER_FAILED, true, false, on_failed},     {INNER_SPACE, true, false, on_space},
+    {INNER_LISTENER, true, false, on_listener}, {INNER_TERMINAL, true, false, on_terminal},
+    {INNER_READY, true, false, on_ready},       {INNER_RUNNING, false, true, on_running},
+    {INNER_ENDED, false, true, on_ended},       {INNER_REFUSAL, false, true, on_refusal},
+};
+
+static int from_inner(struct watch *w) {
+    struct launch *l = w->l;
+    int got = wire_receive(l->inner, &l->m);
+    if (got == 0) {
+        w->waits[W_INNER].fd = -1;
+        return 0; /* init's exit tells the rest */
+    }
+    for (size_t i = 0; got > 0 && i < ELEMENTS(inner_rows); i++)
+        if (inner_rows[i].type == l->m.type && (l->ready ? inner_rows[i].after : inner_rows[i].setup))
+            return inner_rows[i].handle(w);
+    wire_drop(&l->m);
+    return -EPROTO;
+}
+
+/* --- what the controller says --- */
+
+static int on_go(struct watch *w) {
+    if (w->go || !w->l->ready || wire_end(&w->l->m) < 0)
+        return -EPROTO;
+    w->go = true;
+    wire_begin(&w->l->m, INNER_GO);
+    return wire_send(w->l->inner, &w->l->m);
+}
+
+static int on_signal(struct watch *w) {
+    struct launch *l = w->l;
+    uint32_t number = wire_get_u32(&l->m);
+    if (wire_end(&l->m) < 0 || number == 0 || number >= NSIG)
+        return -EPROTO;
+    if (!l->running || w->told)
+        return 0;
+    wire_begin(&l->m, INNER_SIGNAL);
+    wire_put_u32(&l->m, number);
+    wire_send(l->inner, &l->m); /* a step that has just ended is no error */
+    return 0;
+}
+
+static int on_kill(struct watch *w) {
+    uint32_t reason = wire_get_u32(&w->l->m);
+    if (wire_end(&w->l->m) < 0 || reason == LAUNCH_BY_ITSELF || reason >= LAUNCH_REASON_N)
+        return -EPROTO;
+    end_for(w->l, reason);
+    return 0;
+}
+
+static const struct {
+    enum launch_type type;
+    int (*handle)(struct watch *w);
+} channel_rows[] = {{LAUNCH_GO, on_go}, {LAUNCH_SIGNAL, on_signal}, {LAUNCH_KILL, on_kill}};
+
+static int from_controller(struct watch *w) {
+    struct launch *l = w->l;
+    int got = wire_receive(LAUNCH_CHANNEL, &l->m);
+    if (got == 0)
+        return -EPIPE; /* the controller is gone: so is the step */
+    for (size_t i = 0; got > 0 && i < ELEMENTS(channel_rows); i++)
+        if (channel_rows[i].type == l->m.type)
+            return channel_rows[i].handle(w);
+    wire_drop(&l->m);
+    return -EPROTO;
+}
+
+/* --- time --- */
+
+static void on_deadline(struct watch *w) {
+    w->waits[W_DEADLINE].fd = fd_close(w->waits[W_DEADLINE].fd);
+    end_for(w->l, LAUNCH_BY_WALL);
+}
+
+static void on_tick(struct watch *w) {
+    static unsigned ticks;
+    struct launch *l = w->l;
+    uint64_t expired;
+    if (read(w->waits[W_TICK].fd, &expired, sizeof(expired)) < 0)
+        return;
+    space_figures(l->space, &l->end);
+    if (!w->watched || ++ticks % (TICK_MS / TICK_WATCH_MS) == 0)
+        denied_flush(l);
+    uint64_t bytes = w->watched && l->running ? memory_watch(l) : 0;
+    if (bytes > l->end.memory_peak || l->end.memory_peak == UINT64_MAX)
+        l->end.memory_peak = w->watched ? bytes : UINT64_MAX;
+    if (w->watched && bytes > l->plan.limits[PLAN_MEMORY])
+        end_for(l, LAUNCH_BY_MEMORY);
+}
+
+/* --- the loop and the end --- */
+
+static int turn(struct watch *w) {
+    int r = 0;
+    if (w->waits[W_LISTENER].revents & POLLIN)
+        denied_answer(w->l);
+    else if (w->waits[W_LISTENER].revents)
+        w->waits[W_LISTENER].fd = -1; /* nobody is left under the filter */
+    if (w->waits[W_INNER].revents)
+        r = from_inner(w);
+    if (r == 0 && w->waits[W_CHANNEL].revents)
+        r = from_controller(w);
+    if (r == 0 && w->waits[W_DEADLINE].revents)
+        on_deadline(w);
+    if (r == 0 && w->waits[W_TICK].revents)
+        on_tick(w);
+    if (r == 0 && w->waits[W_PIDFD].revents && !w->waits[W_INNER].revents)
+        w->gone = true; /* only once everything that init said has been read */
+    return r;
+}
+
+static bool memory_is_watched(const struct launch *l) {
+    const char *by = json_string_value(json_object_get(json_object_get(l->limits, "memory"), "by"));
+    return by && !strcmp(by, "watch");
+}
+
+/* A broken protocol and the like: in words, when nothing said more. */
+static int explain(struct watch *w, int r) {
+    if (r == -EPROTO)
+        return error_set(w->err, r, "a process of doorward's own broke the protocol of the step");
+    return w->err->code ? w->err->code : error_errno(w->err, r, "watching the step");
+}
+
+int watch_run(struct launch *l, struct error *err) {
+    struct watch w = {.l = l, .err = err, .watched = memory_is_watched(l)};
+    for (int i = 0; i < W_N; i++)
+        w.waits[i] = (struct pollfd){-1, POLLIN, 0};
+    w.waits[W_CHANNEL].fd = LAUNCH_CHANNEL;
+    w.waits[W_INNER].fd = l->inner;
+    w.waits[W_PIDFD].fd = l->pidfd;
+    w.waits[W_TICK].fd = timer(w.watched ? TICK_WATCH_MS : TICK_MS, w.watched ? TICK_WATCH_MS : TICK_MS);
+    uint64_t begun = clock_monotonic_us();
+    int r = 0;
+    while (r == 0 && !w.gone) {
+        if (poll(w.waits, W_N, l->ready ? -1 : SETUP_MS) < 0 && errno != EINTR)
+            r = -errno;
+        else
+            r = turn(&w);
+        if (r == 0 && !l->ready && !w.gone && clock_monotonic_us() - begun > SETUP_MS * 1000ULL)
+            r = error_set(err, -ETIMEDOUT, "the sandbox was not set up within %d s", SETUP_MS / 1000);
+    }
+    fd_close(w.waits[W_DEADLINE].fd);
+    fd_close(w.waits[W_TICK].fd);
+    if (r == 0 && !l->ready)
+        r = error_set(err, -ECHILD, "the sandbox ended while it was set up");
+    return r < 0 ? explain(&w, r) : 0;
+}
+
+int watch_end(struct launch *l, struct error *err) {
+    struct rusage usage = {0};
+    siginfo_t info = {0};
+    struct pollfd wait = {l->pidfd, POLLIN, 0};
+    if (!wall_stands(l, PLAN_WALL_REAP))
+        nanosleep(&(struct timespec){2, 500000000}, NULL); /* lab: leaves children the time to show that they live on */
+    kill_step(l);
+    int r = poll(&wait, 1, GONE_MS);
+    if (r <= 0)
+        return error_set(err, -ETIMEDOUT, "the step's processes did not end within %d s", GONE_MS / 1000);
+    /* When process 1 of a pid namespace can be reaped, every other process in it and below it is gone:
+     * pid_namespaces(7). */
+    if (syscall(SYS_waitid, P_PIDFD, l->pidfd, &info, WEXITED, &usage) < 0)
+        return error_errno(err, -errno, "cannot confirm the step's end");
+    l->end.init_status = info.si_code == CLD_EXITED ? (uint32_t)info.si_status : 128u + (uint32_t)info.si_status;
+    l->end.wall_us = l->begun_us ? clock_monotonic_us() - l->begun_us : 0;
+    l->end.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+                    (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    return 0;
+}
