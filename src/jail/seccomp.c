@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "seccomp_init.h"
-#include "seccomp_worker.h"
+#include "jail/seccomp_init.h"
+#include "jail/seccomp_worker.h"
 
 const struct seccomp_filter seccomp_worker = {seccomp_worker_code, ELEMENTS(seccomp_worker_code)};
 const struct seccomp_filter seccomp_init = {seccomp_init_code, ELEMENTS(seccomp_init_code)};

@@ -1,8 +1,8 @@
 /* confirm.c: asks the kernel, from outside, whether the walls hold.
  *
  * Read after init and the reaper have confined themselves and before the worker exists: what stands in the record is
- * what the kernel says of the reaper, whose confinement the worker inherits, not what our own code meant to do. runs
- * in: launcher (untrusted input: none; holds: doorward's own rights) */
+ * what the kernel says of the reaper, whose confinement the worker inherits, not what our own code meant to do.
+ * runs in: launcher (untrusted input: none; holds: doorward's own rights) */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,7 +3,8 @@
  * A small tmpfs, read-only once it stands: /usr and what it links from the host (read-only), a closed list of /etc,
  * made-up identity files, a minimal /dev, the step's space at /tmp, /home/agent, /out and /dev/shm, and the inputs.
  * Every target is opened beneath the new root without following links and mounted by descriptor (CVE-2021-30465,
- * CVE-2025-31133). runs in: launcher's set-up child (untrusted input: trees of inputs, where targets may lie; holds:
+ * CVE-2025-31133).
+ * runs in: launcher's set-up child (untrusted input: trees of inputs, where targets may lie; holds:
  * its user namespace) */
 #include <errno.h>
 #include <fcntl.h>
