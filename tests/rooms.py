@@ -47,7 +47,7 @@ def wrong_includes(src, file, rooms):
         where = f"{file.relative_to(src.parent)} includes \"{header}\""
         if other is None or ".." in header:
             yield f'{where}: write "room/file.h"'
-        elif not (src / header).is_file():
+        elif not any((src / header).with_suffix(end).is_file() for end in (".h", ".calls")):  # .calls: made into a header
             yield f"{where}: there is no such file under src/"
         elif other != room and other not in rooms.get(room, set()):
             yield f"{where}: src/ROOMS does not let {room} include {other}"
