@@ -29,7 +29,9 @@ static struct state state_make(void) {
 
 static void empty_folder(int fd) {
     DIR *dir = fdopendir(fd);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
             continue;
         int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
