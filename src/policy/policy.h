@@ -26,8 +26,8 @@ struct policy_host {
                    struct error *err);
     /* Value of an environment variable of doorward's own, or NULL (for pass-env). */
     const char *(*variable)(void *data, const char *name);
-    const char *home;  /* the user's home folder, canonical, or NULL */
-    const char *state; /* doorward's state folder */
+    const char *home;    /* the user's home folder, canonical, or NULL */
+    const char *state;   /* doorward's state folder */
     const char *runtime; /* doorward's socket folder */
     void *data;
 };
@@ -41,18 +41,19 @@ static inline void policy_freep(struct policy **p) {
 
 /* Parses and validates `n` bytes of YAML or JSON. `name` is the file's name for messages, `base` its folder.
  * The whole tree is checked before anything else happens. */
-int policy_parse(const char *name, const char *base, const char *bytes, size_t n, struct policy **ret, struct error *err);
+int policy_parse(const char *name, const char *base, const char *bytes, size_t n, struct policy **ret,
+                 struct error *err);
 
 /* The flags of `doorward run`, exactly as given; each is validated by the same code as its policy key. */
 struct policy_flags {
-    char **argv;            /* the command */
-    char **overlay;         /* FROM:TO; the last ':' divides */
-    char **read;            /* FROM[:TO]; without TO the same path inside */
-    char **copy;            /* FROM:TO */
-    char **env;             /* NAME=VALUE */
-    char **pass_env;        /* NAME */
-    char **export;          /* NAME=PATH */
-    char **degrade;         /* wall or limit name */
+    char **argv;     /* the command */
+    char **overlay;  /* FROM:TO; the last ':' divides */
+    char **read;     /* FROM[:TO]; without TO the same path inside */
+    char **copy;     /* FROM:TO */
+    char **env;      /* NAME=VALUE */
+    char **pass_env; /* NAME */
+    char **export;   /* NAME=PATH */
+    char **degrade;  /* wall or limit name */
     const char *workdir, *memory, *cpus, *processes, *timeout, *disk, *output; /* NULL = default */
     bool terminal, input, sensitive;
 };
@@ -60,12 +61,16 @@ struct policy_flags {
 /* Builds the policy that the flags describe: task "run", one step "main". `base` is the current folder. */
 int policy_from_flags(const struct policy_flags *flags, const char *base, struct policy **ret, struct error *err);
 
+/* Says how the run is attached to doorward's own streams: -i and -t. They concern the run, not the file, but decide
+ * what `plan.input`, `plan.terminal` and TERM are. */
+void policy_attach(struct policy *p, bool input, bool terminal);
+
 size_t policy_n_steps(const struct policy *p);
 const char *policy_task(const struct policy *p);
 const char *policy_purpose(const struct policy *p); /* "" when none was given */
 const char *policy_step_name(const struct policy *p, size_t step);
 
-/* Compiles one step to its plan. `input` and `terminal` concern the run, not the file. */
+/* Compiles one step to its plan. *ret is untouched on failure. */
 int policy_compile(const struct policy *p, size_t step, const struct policy_host *host, struct plan *ret,
                    struct error *err);
 

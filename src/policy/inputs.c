@@ -1,0 +1,163 @@
+/* inputs.c: the inputs of one step, from what the policy says to what stands on this host.
+ * runs in: controller, cli */
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "policy/compile.h"
+
+enum { SHOWN = 200 };
+
+static int by_target(const void *a, const void *b) {
+    return strcmp((*(const struct policy_input *const *)a)->is.name, (*(const struct policy_input *const *)b)->is.name);
+}
+
+static enum plan_input_kind kind_of(const struct policy_input *in) {
+    return in->from[PLAN_READ] ? PLAN_READ : in->from[PLAN_OVERLAY] ? PLAN_OVERLAY : PLAN_COPY;
+}
+
+static const struct node *node_of(const struct policy_input *in) {
+    return node_member(in->is.node, plan_input_kind_names[kind_of(in)]);
+}
+
+#define BAD(in, ...) tree_error(&c->p->tree, node_of(in), false, c->err, -EINVAL, __VA_ARGS__)
+
+static int check_type(struct compile *c, const struct policy_input *in, const char *source, enum policy_type type) {
+    char safe[SHOWN];
+    str_safe(safe, sizeof(safe), source);
+    if (type == POLICY_OTHER)
+        return BAD(in, "%s is neither a file nor a folder (a device, a FIFO): it cannot be an input", safe);
+    if (type == POLICY_FILE && kind_of(in) == PLAN_OVERLAY)
+        return BAD(in, "%s is a file, and an overlay needs a folder: use copy (writable) or read", safe);
+    if (type == POLICY_FILE && (in->exclude || in->only))
+        return BAD(in, "%s is a file, and exclude and only are for folders", safe);
+    if (type == POLICY_SOCKET && !in->sensitive)
+        return BAD(in,
+                   "%s is a socket, and who listens there acts with rights of its own; leave it out, or say "
+                   "`sensitive: true` (--sensitive)",
+                   safe);
+    if (type == POLICY_SOCKET && kind_of(in) != PLAN_READ)
+        return BAD(in, "%s is a socket, which can only be a read input", safe);
+    return 0;
+}
+
+static int check_sensitive(struct compile *c, const struct policy_input *in, const char *source) {
+    _cleanup_buf_ struct buf why = {0};
+    char safe[SHOWN];
+    if (in->sensitive)
+        return 0;
+    int found = sensitive_find(&c->sensitive, source, &why);
+    if (found < 0)
+        return compile_out_of_memory(c);
+    if (found == 0)
+        return 0;
+    return BAD(in,
+               "the input is refused: %s %s; name only what the step needs, or say `sensitive: true` (--sensitive) "
+               "where that is meant",
+               str_safe(safe, sizeof(safe), source), why.bytes);
+}
+
+static int copy_patterns(char **from, char ***to) {
+    for (size_t i = 0; from && from[i]; i++)
+        if (strv_add(to, from[i]) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static int compile_input(struct compile *c, const struct policy_input *in, struct plan_input *ret) {
+    enum policy_type type;
+    ret->kind = kind_of(in);
+    if (c->host->resolve(c->host->data, c->p->base, in->from[ret->kind], &ret->source, &type, c->err) < 0)
+        return tree_wrap(&c->p->tree, node_of(in), false, c->err);
+    int bad = check_type(c, in, ret->source, type);
+    if (bad == 0)
+        bad = check_sensitive(c, in, ret->source);
+    if (bad < 0)
+        return bad;
+    ret->directory = type == POLICY_FOLDER;
+    ret->sensitive = in->sensitive;
+    ret->target = strdup(in->is.name);
+    if (!ret->target || copy_patterns(in->exclude, &ret->exclude) < 0 || copy_patterns(in->only, &ret->only) < 0)
+        return compile_out_of_memory(c);
+    return 0;
+}
+
+/* The input that holds the target of input `index`: the nearest above it, or NULL. */
+static const struct plan_input *find_above(const struct compile *c, size_t index) {
+    const char *target = c->plan.inputs[index].target;
+    for (size_t n = strlen(target); n > 1;) {
+        while (target[--n] != '/')
+            ;
+        size_t low = 0, high = index; /* a parent sorts before its children */
+        while (low < high) {
+            size_t middle = (low + high) / 2;
+            const char *other = c->plan.inputs[middle].target;
+            int order = strncmp(other, target, n);
+            order = order ? order : other[n] != 0;
+            if (order == 0)
+                return &c->plan.inputs[middle];
+            if (order < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+    }
+    return NULL;
+}
+
+/* An input that lies in another one needs a place to stand there: in a read-only folder it must be there already, and
+ * no link may lead to it. */
+static int check_stand(struct compile *c, size_t index) {
+    const struct plan_input *in = &c->plan.inputs[index], *above = find_above(c, index);
+    const struct policy_input *named = c->inputs[index];
+    _cleanup_free_ char *found = NULL;
+    char where[SHOWN], top[SHOWN];
+    enum policy_type type;
+    struct error err = {0};
+    if (!above)
+        return 0;
+    const char *rest = in->target + strlen(above->target) + 1;
+    str_safe(where, sizeof(where), rest);
+    str_safe(top, sizeof(top), above->target);
+    if (!above->directory)
+        return BAD(named, "%s is a file, so nothing can stand below it", top);
+    int bad = c->host->resolve(c->host->data, above->source, rest, &found, &type, &err);
+    if (bad == -ENOENT && above->kind != PLAN_READ)
+        return 0;
+    if (bad == -ENOENT)
+        return BAD(named,
+                   "it lies in the read-only input %s, which has no %s to stand on: make it on the host, or make "
+                   "%s an overlay",
+                   top, where, top);
+    if (bad < 0) {
+        error_set(c->err, bad, "%s", err.message);
+        return tree_wrap(&c->p->tree, node_of(named), false, c->err);
+    }
+    size_t n = strlen(above->source) == 1 ? 0 : strlen(above->source);
+    if (strncmp(found, above->source, n) != 0 || found[n] != '/' || strcmp(found + n + 1, rest) != 0)
+        return BAD(named, "it lies in the input %s, where a link leads away from %s: choose another path", top, where);
+    if ((type == POLICY_FOLDER) != in->directory)
+        return BAD(named, "it is a %s, and what stands at %s in the input %s is not", in->directory ? "folder" : "file",
+                   where, top);
+    return 0;
+}
+
+int compile_inputs(struct compile *c) {
+    size_t n = c->step->inputs.n;
+    const struct policy_input *items = c->step->inputs.items;
+    int bad = 0;
+    if (n == 0)
+        return 0;
+    c->inputs = calloc(n, sizeof(*c->inputs));
+    c->plan.inputs = calloc(n, sizeof(*c->plan.inputs));
+    if (!c->inputs || !c->plan.inputs)
+        return compile_out_of_memory(c);
+    for (size_t i = 0; i < n; i++)
+        c->inputs[i] = &items[i];
+    qsort(c->inputs, n, sizeof(*c->inputs), by_target);
+    for (size_t i = 0; i < n && bad == 0; i++, c->plan.n_inputs = i)
+        bad = compile_input(c, c->inputs[i], &c->plan.inputs[i]);
+    for (size_t i = 0; i < n && bad == 0; i++)
+        bad = check_stand(c, i);
+    return bad;
+}
