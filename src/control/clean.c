@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/spawn.h"
+#include "control/helper.h"
 #include "wire/launch.h"
 
 enum { PATIENCE_MS = 20000 };

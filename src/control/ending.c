@@ -11,7 +11,10 @@
 #include "control/clean.h"
 #include "control/step_room.h"
 
-enum { REAP_MS = 10000 };
+enum {
+    REAP_MS = 10000,       /* for a launcher to go that did its work */
+    REAP_BROKEN_MS = 1000, /* for one that did not, to clear up at least; it is killed then, and its sandbox with it */
+};
 
 void step_result_free(struct step_result *r) {
     json_decref(r->artifacts);
@@ -48,7 +51,7 @@ static json_t *used_json(const struct step *s) {
 static void confirm_gone(struct step *s) {
     struct error err = {0};
     s->helper.channel = fd_close(s->helper.channel);
-    int status = spawn_reap(&s->helper, REAP_MS);
+    int status = spawn_reap(&s->helper, s->facts.broken ? REAP_BROKEN_MS : REAP_MS);
     bool clean = (s->facts.ended || s->facts.not_started) && !s->facts.broken;
     if (clean && WIFEXITED(status))
         return;

@@ -2,7 +2,7 @@
  * runs in: controller */
 #pragma once
 
-#include "control/spawn.h"
+#include "control/helper.h"
 #include "control/step.h"
 #include "export/collect.h"
 #include "wire/launch.h"

@@ -1,5 +1,5 @@
-/* spawn.c: see spawn.h. runs in: controller, and for a moment the helper before it executes */
-#include "control/spawn.h"
+/* helper.c: see helper.h. runs in: controller, and for a moment the helper before it executes */
+#include "control/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* spawn.h: starts our own helpers.
+/* helper.h: starts our own helpers.
  *
  * The child shares our memory until it executes (clone(2) with CLONE_VM and CLONE_VFORK), so that a start costs the
  * same however large we are. It gets: a socket as descriptor 3, /dev/null as 0, 1 and 2, nothing else; an empty
