@@ -65,7 +65,7 @@ struct job {
     struct policy_host host;
     struct cli_policy file;
     struct policy *from_flags;
-    const struct policy *policy;
+    struct policy *policy; /* one of the two */
     struct plan *plans;
     size_t n_plans;
 };
@@ -130,13 +130,12 @@ static int compile(struct job *j, struct error *err) {
     if (!j->plans)
         return error_set(err, -ENOMEM, "out of memory");
     cli_host(&j->place, &j->host);
+    policy_attach(j->policy, flags.input, flags.terminal);
     for (size_t i = 0; i < n; i++) {
         int r = policy_compile(j->policy, i, &j->host, &j->plans[i], err);
         if (r < 0)
             return r;
         j->n_plans++;
-        j->plans[i].terminal = flags.terminal;
-        j->plans[i].input = flags.input;
     }
     return 0;
 }
