@@ -117,7 +117,8 @@ static void drain(int signals) {
 int reaper_main(int argc, char **argv, char **env) {
     static struct reaper r;
     int signals = inside_begin();
-    if (signals < 0 || argc < 4)
+    /* The channel to init must not reach the worker, who could then speak as the reaper. */
+    if (signals < 0 || argc < 4 || fcntl(INNER_CHANNEL, F_SETFD, FD_CLOEXEC) < 0)
         return 125;
     r.stay = strchr(argv[1], 'k') != NULL;
     r.worker = (struct worker){argv[2], argv + 3, env, strchr(argv[1], 't') != NULL, strchr(argv[1], 's') != NULL};
