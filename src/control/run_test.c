@@ -21,18 +21,46 @@ static struct control_result result;
 static struct error err;
 static json_t *records;
 
-/* The controller starts what is called doorward-launch beside its own executable: here that is the fake. */
-static void put_launcher(void) {
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
-    path[n > 0 ? n : 0] = 0;
-    strcpy(strrchr(path, '/') + 1, "doorward-launch");
-    if (symlink("fake-launch", path) < 0 && errno != EEXIST)
-        printf("# cannot make %s\n", path);
+static char home[64]; /* where this program and the fake lie, the fake under the name that the controller starts */
+
+static void copy_file(const char *from, const char *to) {
+    char digest[DIGEST_HEX];
+    _cleanup_fd_ int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    if (in < 0 || out < 0 || digest_copy(in, out, UINT64_MAX, digest, NULL) < 0)
+        printf("# cannot copy %s to %s\n", from, to);
+}
+
+static void remove_home(void) {
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", home);
+    if (system(command) != 0)
+        printf("# cannot remove %s\n", home);
+}
+
+/* The controller starts what is called doorward-launch beside its own executable: this program goes on from a folder
+ * where that is the fake. */
+__attribute__((constructor)) static void move_beside_the_fake(void) {
+    char self[4096], path[128];
+    const char *moved = getenv("DOORWARD_TEST_HOME");
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 32);
+    if (moved) {
+        snprintf(home, sizeof(home), "%s", moved);
+        return;
+    }
+    snprintf(home, sizeof(home), "/tmp/dw-test-XXXXXX");
+    self[n > 0 ? n : 0] = 0;
+    setenv("DOORWARD_TEST_HOME", mkdtemp(home), 1);
+    snprintf(path, sizeof(path), "%s/test-run", home);
+    copy_file(self, path);
+    strcpy(strrchr(self, '/') + 1, "test-fake-launch");
+    char launcher[128];
+    snprintf(launcher, sizeof(launcher), "%s/doorward-launch", home);
+    copy_file(self, launcher);
+    execl(path, path, NULL);
+    printf("# cannot execute %s\n", path);
 }
 
 static void set_up(void) {
-    put_launcher();
     snprintf(folder, sizeof(folder), "/tmp/dw-run-XXXXXX");
     setenv("XDG_STATE_HOME", mkdtemp(folder), 1);
     setenv("XDG_RUNTIME_DIR", folder, 1);
@@ -483,6 +511,12 @@ TEST(a_full_disk_lets_nothing_run) {
     snprintf(script, sizeof(script), "%s/ran", tree);
     CHECK(access(script, F_OK) < 0);
     clean();
+}
+
+/* The last one: takes away what this program was moved to. */
+TEST(nothing_is_left) {
+    remove_home();
+    CHECK(access(home, F_OK) < 0);
 }
 
 TEST_MAIN()
