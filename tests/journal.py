@@ -59,6 +59,8 @@ os.mkdir(top + "/run", 0o700)
 
 def doorward(*words):
     r = subprocess.run([DOORWARD, *words], env=environment, capture_output=True, text=True, timeout=60)
+    if "Sanitizer" in r.stderr or "runtime error" in r.stderr:
+        check(f"{words} does nothing undefined", False, r.stderr)
     return r.returncode, r.stdout, r.stderr
 
 
@@ -142,6 +144,32 @@ def test_harmless():
     check("show counts what was denied", "7 times" in page and "completed, exit 0" in page and "5.0 MiB" in page, page)
     lines = doorward("log", run, "--json")[1]
     check("log --json is the journal, byte for byte", lines == open(path_of(run), encoding="utf-8", newline="\n").read())
+
+
+def test_wrong_types():
+    """Records whose chain is right and whose members are of any type: somebody as the same user can write those."""
+    values = [None, -7, 1 << 62, "x", EVIL, [], {}, True, [{}], {"a": {"b": []}}, ["x", 1]]
+    keys = ("step task purpose doorward mode kernel policy_digest steps pid plan_digest program arguments inputs exports enforced door "
+            "attempt times reason limit hard cap peak remedy name digest size path why required stop exit message used "
+            "limits_hit cut_bytes").split()
+    kinds = ("run.start step.plan step.enforced step.start door.denied step.refusal limit.hit export.collected export.missing "
+             "export.refused step.end journal.repaired run.lost run.end").split()
+    for n, value in enumerate(values):
+        run = run_name(500 + n)
+        j = Journal(run)
+        for kind in kinds:
+            j.add(kind, {key: value for key in keys})
+            j.add(kind, {**{key: value for key in keys}, "step": "main"})
+            j.add(kind, {**{key: value for key in keys}, "step": "main", "enforced": {k: value for k in ("limits", "walls", "notes")},
+                         "used": {"wall_us": value, "files": value}})
+            j.add(kind, {"step": "main", "enforced": {"limits": {"wall": value, "memory": {"asked": value, "in_force": value, "by": value}},
+                                                      "walls": {"net": value}, "notes": [value]}})
+        put(run, "".join(j.lines))
+        statuses = [doorward(*words)[0] for words in (("show", run), ("show", run, "--json"), ("log", run), ("verify", run), ("ps",))]
+        out = doorward("show", run)[1] + doorward("log", run)[1] + doorward("ps")[1]
+        check(f"members that are {value!r} everywhere are survived", statuses[0] == statuses[1] == statuses[2] == statuses[4] == 0
+              and statuses[3] in (0, 1) and not HARMFUL.search(out), statuses)
+        shutil.rmtree(f"{state}/runs/{run}")
 
 
 def changed(lines, how):
@@ -299,6 +327,7 @@ try:
     test_listing()
     test_names()
     test_harmless()
+    test_wrong_types()
     test_tampering()
     test_dropped_tail()
     test_follow()

@@ -93,10 +93,12 @@ static json_t *denial_of(json_t *list, const json_t *body) {
 
 static void on_denied(struct story *s, struct story_step *step, const json_t *body, const json_t *record) {
     json_t *entry = denial_of(json_object_get(step->json, "denied"), body);
+    json_int_t sum = json_integer_value(json_object_get(entry, "times"));
     uint64_t times = 1;
     json_get_u64(body, "body", "times", &times, NULL);
-    json_object_set_new(entry, "times",
-                        json_integer(json_integer_value(json_object_get(entry, "times")) + (json_int_t)times));
+    if (__builtin_add_overflow(sum, times, &sum))
+        sum = INT64_MAX;
+    json_object_set_new(entry, "times", json_integer(sum));
     if (!json_object_get(entry, "first"))
         json_object_set(entry, "first", json_object_get(record, "time"));
     json_object_set(entry, "last", json_object_get(record, "time"));

@@ -213,8 +213,10 @@ static bool put_part(struct buf *b, const char *s, const char *end, const json_t
         if (*s == '[') {
             const char *close = strchr(s, ']');
             size_t before = b->n;
-            if (!put_part(b, s + 1, close, body))
+            if (!put_part(b, s + 1, close, body) && b->bytes) {
                 b->n = before;
+                b->bytes[before] = 0;
+            }
             s = close + 1;
         } else if (*s == '{') {
             const char *close = strchr(s, '}');
