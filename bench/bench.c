@@ -34,6 +34,7 @@ static const char *const contender_names[CONTENDERS] = {"bare", "kernel floor", 
 struct mode {
     const char *name;
     unsigned uid; /* 0: stay who we are */
+    bool degrade; /* nothing on this host holds a group's memory for this user: doorward watches it instead */
     char *env[8];
 };
 
@@ -164,7 +165,9 @@ static const char *const prefixes[CONTENDERS][ARGS_MAX] = {
 };
 
 /* Writes prefix, options and command into `to`; strings are borrowed. */
-static void command(const char *to[ARGS_MAX], enum contender who, const char *const *options, const char *const *argv) {
+static void command(const char *to[ARGS_MAX], const struct mode *mode, enum contender who, const char *overlay,
+                    const char *const *argv) {
+    const char *options[] = {mode->degrade ? "--degrade" : NULL, "memory", overlay ? "--overlay" : NULL, overlay};
     int n = 0;
     for (int i = 0; prefixes[who][i]; i++)
         to[n++] = prefixes[who][i];
@@ -172,8 +175,11 @@ static void command(const char *to[ARGS_MAX], enum contender who, const char *co
         to[0] = floor_program;
     if (who == DOORWARD) {
         to[0] = doorward;
-        for (int i = 0; options && options[i]; i++)
-            to[n++] = options[i];
+        for (size_t i = 0; i < ELEMENTS(options); i += 2)
+            if (options[i]) {
+                to[n++] = options[i];
+                to[n++] = options[i + 1];
+            }
         to[n++] = "--";
     }
     for (int i = 0; argv[i] && n < ARGS_MAX - 1; i++)
@@ -231,7 +237,7 @@ static double timed(const struct mode *mode, const char *const *argv) {
 }
 
 /* True when the command works here; else says why once, with the command's own words. */
-static bool works(const struct mode *mode, const char *const *argv, const char *name) {
+static bool works(const struct mode *mode, const char *const *argv, const char *name, bool tell) {
     char text[512] = "";
     int pipefd[2];
     if (pipe2(pipefd, O_CLOEXEC) < 0)
@@ -242,7 +248,7 @@ static bool works(const struct mode *mode, const char *const *argv, const char *
     text[n > 0 ? n : 0] = 0;
     int status = finish(pid);
     close(pipefd[0]);
-    if (status != 0)
+    if (status != 0 && tell)
         printf("\n%s does not run here as %s (status %d): %s\n", name, mode->name, status, text);
     return status == 0;
 }
@@ -257,8 +263,8 @@ struct samples {
 static void sample(struct samples *s, const struct mode *mode, const char *const *argv, int n) {
     const char *commands[CONTENDERS][ARGS_MAX];
     for (int c = 0; c < CONTENDERS; c++) {
-        command(commands[c], c, NULL, argv);
-        s->works[c] = works(mode, commands[c], contender_names[c]);
+        command(commands[c], mode, c, NULL, argv);
+        s->works[c] = works(mode, commands[c], contender_names[c], true);
     }
     for (int i = 0; i < n; i++)
         for (int k = 0; k < CONTENDERS; k++) {
@@ -331,8 +337,8 @@ static void bench_throughput(const struct mode *mode) {
            mode->name, starts, STARTS_BATCH);
     bool can[CONTENDERS];
     for (int c = 0; c < CONTENDERS; c++) {
-        command(commands[c], c, NULL, argv);
-        can[c] = works(mode, commands[c], contender_names[c]);
+        command(commands[c], mode, c, NULL, argv);
+        can[c] = works(mode, commands[c], contender_names[c], true);
     }
     for (int b = 0; b < batches; b++)
         for (int c = 0; c < CONTENDERS; c++)
@@ -355,7 +361,7 @@ static void bench_idle(const struct mode *mode, enum contender who) {
     static const char *const argv[] = {"/bin/sleep", "120", NULL};
     const char *args[ARGS_MAX];
     pid_t pids[BOXES_MAX];
-    command(args, who, NULL, argv);
+    command(args, mode, who, NULL, argv);
     for (int i = 0; i < boxes; i++)
         pids[i] = start(mode, args, null);
     struct idle r = {0};
@@ -421,7 +427,7 @@ static void make_workspace(const char *path, int n, const struct mode *mode) {
 
 static void remove_workspace(const char *path) {
     const char *const argv[] = {"/bin/rm", "-rf", path, NULL};
-    static const struct mode self = {"self", 0, {NULL}};
+    static const struct mode self = {.name = "self"};
     finish(start(&self, argv, null));
 }
 
@@ -437,8 +443,8 @@ static void bench_growth(const struct mode *mode, int n) {
         paths[i] = text("%s/workspace-%s", folder, sizes_text[i]);
         options[i] = text("%s%s", paths[i], ":/work");
         make_workspace(paths[i], sizes[i], mode);
-        command(commands[i], DOORWARD, (const char *const[]){"--overlay", options[i], NULL}, argv);
-        can &= works(mode, commands[i], "doorward run --overlay");
+        command(commands[i], mode, DOORWARD, options[i], argv);
+        can &= works(mode, commands[i], "doorward run --overlay", true);
     }
     printf("\n### Growth with the workspace, as %s: doorward run --overlay FOLDER:/work -- /bin/true (%d rounds)\n\n"
            "| files in FOLDER | ms | x 10 files |\n| --- | --- | --- |\n",
@@ -472,10 +478,26 @@ static void prepare(struct mode *mode) {
     free(home);
 }
 
+/* An ordinary user without a delegated control group has to say that memory is only watched. */
+static void find_degrade(struct mode *mode) {
+    static const char *const argv[] = {"/bin/true", NULL};
+    const char *args[ARGS_MAX];
+    command(args, mode, DOORWARD, NULL, argv);
+    if (works(mode, args, "doorward", false))
+        return;
+    mode->degrade = true;
+    command(args, mode, DOORWARD, NULL, argv);
+    mode->degrade = works(mode, args, "doorward", false);
+    if (mode->degrade)
+        printf("\nAs %s, doorward runs with `--degrade memory`: this host delegates no control group to that user.\n",
+               mode->name);
+}
+
 static void bench_mode(struct mode *mode) {
     static const char *const true_argv[] = {"/bin/true", NULL}, *const python_argv[] = {"/usr/bin/python3", "-c",
                                                                                         "pass", NULL};
     prepare(mode);
+    find_degrade(mode);
     bench_start(mode, "Start of /bin/true, start to reaped", true_argv, rounds, true);
     bench_start(mode, "python3 -c pass", python_argv, rounds / 4 + 1, false);
     bench_throughput(mode);
