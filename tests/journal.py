@@ -311,10 +311,55 @@ def test_closed_output():
     check("an answer that cannot be written is an error", r.returncode == 125 and "standard output" in r.stderr, r)
 
 
-def test_documented_program():
+def test_real_run():
+    """A run of doorward's own, with hostile names around it."""
+    source = top + "/a\n{\"type\":\"run.end\"}\x1b[2J"
+    os.mkdir(source)
+    r = subprocess.run([DOORWARD, "run", "--overlay", source + ":/work", "--export", "r=/out/r\x1b]0;x\a", "--export",
+                        "none=/out/none\n", "--", "sh", "-c", "printf x > \"$1\"; exit 3", "sh", "/out/r\x1b]0;x\a"],
+                       env=environment, capture_output=True, text=True, timeout=120)
+    check("a run ends with the worker's status", r.returncode == 3, r.stdout, r.stderr)
+    status, answer, err = verify("last")
+    check("its record is whole", status == 0 and answer["ok"] and [e["state"] for e in answer["exports"]] == ["whole"]
+          and [p["state"] for p in answer["plans"]] == ["whole"], answer, err)
+    run = answer["run"]
+    raw = open(path_of(run), "rb").read()
+    check("one line is one record, and holds no control character", raw.count(b"\n") == answer["journal"]["records"]
+          and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", raw), raw)
+    check("nobody else may read it", os.stat(path_of(run)).st_mode & 0o7777 == 0o600
+          and os.stat(state).st_mode & 0o7777 == 0o700)
+    page, lines = doorward("show", run)[1], doorward("log", run)[1]
+    check("show tells what it could reach, what came out and how it ended", "failed, exit 3" in page and "copy-on-write" in page
+          and "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" in page and "none: missing" in page, page)
+    check("neither moves a cursor", not HARMFUL.search(page + lines), page, lines)
+    check("log has one line per record", len(lines.splitlines()) == answer["journal"]["records"] + 1, lines)
+    ok = subprocess.run([sys.executable, "-c", documented_program(), path_of(run)], capture_output=True, text=True)
+    check("the program in docs/journal.md accepts it", ok.returncode == 0, ok.stderr)
+
+    plan = f"{state}/runs/{run}/plan-main.json"
+    text = open(plan).read()
+    open(plan, "w").write(text.replace('"network"', '"netw0rk"') if '"network"' in text else text + " ")
+    blob = f"{state}/blobs/sha256/2d/711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    os.chmod(blob, 0o600)
+    open(blob, "w").write("y")
+    status, answer, err = verify(run)
+    check("a changed plan and a changed export are named", status == 1 and answer["plans"][0]["state"] == "changed"
+          and answer["exports"][0]["state"] == "changed" and len(answer["problems"]) == 2, answer, err)
+    check("show does not pass the changed plan off", "NOT the plan" in doorward("show", run)[1])
+    os.unlink(plan)
+    os.unlink(blob)
+    status, answer, err = verify(run)
+    check("missing ones too", status == 1 and answer["plans"][0]["state"] == answer["exports"][0]["state"] == "missing", answer)
+
+
+def documented_program():
     text = open(SOURCE + "/docs/journal.md", encoding="utf-8").read()
     block = re.search(r"(?m)^(    import hashlib.*\n(?:    .*\n|\n)*)", text)[1]
-    program = "\n".join(line[4:] for line in block.split("\n"))
+    return "\n".join(line[4:] for line in block.split("\n"))
+
+
+def test_documented_program():
+    program = documented_program()
     run = run_name(7)
     ok = subprocess.run([sys.executable, "-c", program, path_of(run)], capture_output=True, text=True)
     check("the program in docs/journal.md accepts a journal", ok.returncode == 0, ok.stderr)
@@ -335,6 +380,7 @@ try:
     test_unfinished()
     test_closed_output()
     test_documented_program()
+    test_real_run()
 finally:
     shutil.rmtree(top)
 print(f"1..{count}")

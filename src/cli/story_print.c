@@ -8,7 +8,7 @@
 #include "cli/story.h"
 #include "cli/words.h"
 
-enum { LABEL = 13, NAME_COLUMN = 11, FIGURE_COLUMN = 10, BY_COLUMN = 11 };
+enum { LABEL = 12, NAME_COLUMN = 11, FIGURE_COLUMN = 10, BY_COLUMN = 11 };
 
 static const char *text_of(const json_t *object, const char *key) {
     const char *s = json_string_value(json_object_get(object, key));
@@ -224,7 +224,7 @@ static const struct {
     {"notes", "notes", NULL, put_plain},
     {"denied", "denied", "nothing was tried that the walls report", put_denial},
     {"refusals", "refused", NULL, put_plain},
-    {"limits_hit", "limits hit", NULL, put_limit_hit},
+    {"limits_hit", "limit hit", NULL, put_limit_hit},
     {"exports", "exports", "none", put_export},
 };
 
@@ -286,7 +286,7 @@ static void put_step(struct buf *b, const struct story_step *step, const char *r
 
 static void put_journal(struct buf *b, const json_t *journal) {
     const char *state = text_of(journal, "state");
-    buf_printf(b, "\njournal      %lld records, head %s\n",
+    buf_printf(b, "\njournal     %lld records, head %s\n",
                (long long)json_integer_value(json_object_get(journal, "records")), text_of(journal, "head"));
     put_label(b, "");
     if (!strcmp(state, "whole"))

@@ -117,9 +117,21 @@ static void put_took(struct buf *b, const json_t *v, const json_t *body) {
     words_took(b, (uint64_t)json_integer_value(v));
 }
 
-static void put_times(struct buf *b, const json_t *v, const json_t *body) {
+static void put_counted(struct buf *b, const json_t *v, const char *noun) {
     put_value(b, v);
-    buf_puts(b, json_integer_value(v) == 1 ? " time" : " times");
+    buf_printf(b, " %s%s", noun, json_integer_value(v) == 1 ? "" : "s");
+}
+
+static void put_times(struct buf *b, const json_t *v, const json_t *body) {
+    put_counted(b, v, "time");
+}
+
+static void put_arguments(struct buf *b, const json_t *v, const json_t *body) {
+    put_counted(b, v, "argument");
+}
+
+static void put_inputs(struct buf *b, const json_t *v, const json_t *body) {
+    put_counted(b, v, "input");
 }
 
 /* A figure in the unit of the body's limit. */
@@ -160,8 +172,10 @@ static const struct form {
     const char *name;
     void (*put)(struct buf *b, const json_t *v, const json_t *body);
 } forms[] = {
-    {"", put_plain},      {"short", put_short},   {"size", put_size},   {"took", put_took},
-    {"times", put_times}, {"figure", put_figure}, {"walls", put_walls}, {"if", put_nothing},
+    {"", put_plain},        {"short", put_short}, {"size", put_size},
+    {"took", put_took},     {"times", put_times}, {"figure", put_figure},
+    {"walls", put_walls},   {"if", put_nothing},  {"arguments", put_arguments},
+    {"inputs", put_inputs},
 };
 
 static const struct {
@@ -169,8 +183,9 @@ static const struct {
 } sentences[] = {
     {"run.start", "task {task}[, steps {steps}][; policy {policy_digest:short}][; doorward {doorward}][, as {mode}][, "
                   "Linux {kernel}]"},
-    {"step.plan", "{step}: plan {plan_digest:short}[, runs {program}][ ({arguments} arguments)][, {inputs} inputs][; "
-                  "exports {exports}]"},
+    {"step.plan",
+     "{step}: plan {plan_digest:short}[, runs {program}][ with {arguments:arguments}][, {inputs:inputs}][; "
+     "exports {exports}]"},
     {"step.enforced", "{step}: [{enforced.walls:walls}][; notes: {enforced.notes}]"},
     {"step.start", "{step}: the worker may run[; process 1 of the sandbox is {pid} on the host]"},
     {"door.denied", "{step}: denied: [{door}: ]{attempt}[, {times:times}]"},
