@@ -47,7 +47,7 @@ title "3. What came out"
 show "$doorward" show last
 digest=$(/usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["artifacts"][0]["digest"])' "$out/status")
 state=${XDG_STATE_HOME:-$([ "$(id -u)" -eq 0 ] && echo /var/lib || echo "$HOME/.local/state")}/doorward
-blob=$(find "$state/blobs" -name "*${digest#??}" -type f | head -n 1)
+blob=$(find "$state/blobs" -path "*/${digest%"${digest#??}"}/${digest#??}*" -type f | head -n 1)
 cp "$blob" "$out/doorward"
 chmod +x "$out/doorward"
 echo "sha256 of the stored file: $(sha256sum <"$out/doorward" | cut -c1-64)"

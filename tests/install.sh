@@ -48,7 +48,11 @@ installed() {
     env HOME="$dir/home" XDG_STATE_HOME="$dir/home/state" XDG_RUNTIME_DIR="$dir/home" "$program" "$@"
 }
 check "it says its version" installed --version
-check "it runs a command behind the walls" installed run -- sh -c 'test "$(id -u)" = 1000'
+# Nothing may hold a group's memory for an ordinary user here.
+degrade=
+[ "$(id -u)" -eq 0 ] || degrade='--degrade memory'
+# shellcheck disable=SC2016,SC2086  # expanded by the inner shell; a list
+check "it runs a command behind the walls" installed run $degrade -- sh -c 'test "$(id -u)" = 1000'
 check "its record verifies" installed verify last
 echo "1..$count"
 exit $bad
