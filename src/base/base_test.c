@@ -49,6 +49,7 @@ TEST(shown_text_is_harmless) {
     CHECK_STR(str_safe(t, sizeof(t), "\xe2\x80\xae" "x\xc2\x9b"), "\\u{202e}x\\u{009b}");
     char s[8];
     CHECK_STR(str_safe(s, sizeof(s), "0123456789"), "0123...");
+    CHECK_STR(str_safe(s, sizeof(s), "012\xc3\xa9" "6789"), "012...");
 }
 
 TEST(near_words_are_found) {

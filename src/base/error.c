@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* Writes into the message and marks a cut with "..." so that nobody takes a cut text for a whole one. */
 static void store(struct error *err, const char *format, va_list args) {
     int n = vsnprintf(err->message, sizeof(err->message), format, args);
     if (n >= (int)sizeof(err->message))
-        memcpy(err->message + sizeof(err->message) - 4, "...", 4);
+        memcpy(err->message + str_boundary(err->message, sizeof(err->message) - 4), "...", 4);
 }
 
 int (error_set)(struct error *err, int code, const char *format, ...) {

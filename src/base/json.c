@@ -23,8 +23,10 @@ bool json_deeper_than(const json_t *j, int depth) {
 int json_read(const char *bytes, size_t n, json_t **ret, struct error *err) {
     json_error_t e;
     _cleanup_json_ json_t *j = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &e);
+    char safe[200]; /* the parser repeats what it stumbled over */
     if (!j)
-        return error_set(err, -EINVAL, "line %d, column %d: not JSON: %s", e.line, e.column, e.text);
+        return error_set(err, -EINVAL, "line %d, column %d: not JSON: %s", e.line, e.column,
+                         str_safe(safe, sizeof(safe), e.text));
     if (json_deeper_than(j, JSON_DEPTH_MAX))
         return error_set(err, -EINVAL, "JSON is nested deeper than %d", JSON_DEPTH_MAX);
     *ret = TAKE_PTR(j);

@@ -64,12 +64,18 @@ int str_put_safe(struct buf *b, const char *bytes, size_t n) {
     return b->failed ? -ENOMEM : 0;
 }
 
+size_t str_boundary(const char *s, size_t n) {
+    while (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
 const char *str_safe(char *to, size_t room, const char *s) {
     _cleanup_buf_ struct buf b = {0};
     str_put_safe(&b, s, strlen(s));
     snprintf(to, room, "%s", b.bytes ? b.bytes : "");
     if (b.n >= room && room > 3)
-        memcpy(to + room - 4, "...", 4);
+        memcpy(to + str_boundary(b.bytes, room - 4), "...", 4);
     return to;
 }
 

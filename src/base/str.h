@@ -20,6 +20,9 @@ int str_put_safe(struct buf *b, const char *s, size_t n);
 /* The same into a fixed buffer, cut with "..." when it does not fit; returns `to`. */
 const char *str_safe(char *to, size_t room, const char *s);
 
+/* The largest offset up to `n` at which UTF-8 text can be cut without dividing a character. */
+size_t str_boundary(const char *s, size_t n);
+
 /* Sizes: "512", "64KiB" "1MiB" "2GiB" "1TiB" (binary) or "500kB" "500KB" "20MB" "2GB" "1TB"
  * (decimal), no sign, no fraction. -EINVAL, or -ERANGE past 2^63-1. */
 int str_parse_size(const char *s, uint64_t *ret_bytes);

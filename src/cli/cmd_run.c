@@ -9,74 +9,31 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/common.h"
+#include "cli/task.h"
 #include "control/control.h"
+
+extern const struct verb verb_run;
 
 static struct policy_flags flags;
 static const char *status_fd;
 static bool json;
 
-/* `shapes` marks the rows that describe the task; with a policy file those would be a second, hidden policy. */
 static const struct cli_option options[] = {
-    {"overlay", 0, CLI_LIST, &flags.overlay, "FROM:TO", "folder, writable inside, the original is never written"},
-    {"read", 0, CLI_LIST, &flags.read, "FROM[:TO]", "file or folder, read-only inside"},
-    {"copy", 0, CLI_LIST, &flags.copy, "FROM:TO", "file or folder, copied in, writable"},
-    {"env", 'e', CLI_LIST, &flags.env, "NAME=VALUE", "environment variable"},
-    {"pass-env", 0, CLI_LIST, &flags.pass_env, "NAME", "variable passed on from here"},
-    {"workdir", 'w', CLI_TEXT, &flags.workdir, "PATH", "folder inside where the command starts"},
-    {"export", 0, CLI_LIST, &flags.export, "NAME=PATH", "file inside that is collected at the end"},
-    {"memory", 0, CLI_TEXT, &flags.memory, "SIZE", "limit, as 2GiB"},
-    {"cpus", 0, CLI_TEXT, &flags.cpus, "NUMBER", "limit, as 2 or 0.5"},
-    {"processes", 0, CLI_TEXT, &flags.processes, "COUNT", "limit, threads count too"},
-    {"timeout", 0, CLI_TEXT, &flags.timeout, "TIME", "limit of wall time, as 90s or 20m"},
-    {"disk", 0, CLI_TEXT, &flags.disk, "SIZE", "limit of everything written inside"},
-    {"output", 0, CLI_TEXT, &flags.output, "SIZE", "limit of standard output and error together"},
-    {"degrade", 0, CLI_LIST, &flags.degrade, "NAME", "wall or limit that may be missing on this host"},
-    {"sensitive", 0, CLI_FLAG, &flags.sensitive, NULL, "allow inputs that are refused as sensitive"},
-    {"terminal", 't', CLI_FLAG, &flags.terminal, NULL, "give the command a terminal of its own"},
-    {"input", 'i', CLI_FLAG, &flags.input, NULL, "pass standard input on"},
+    CLI_TASK_OPTIONS(flags),
+    CLI_ATTACH_OPTIONS(flags),
     {"status-fd", 0, CLI_TEXT, &status_fd, "N", "write the final record to this descriptor"},
     CLI_JSON_OPTION(&json),
     {.kind = CLI_END},
 };
 
-/* What a policy file already says. */
-static bool describes_task(const struct cli_option *o) {
-    return o->target != (void *)&flags.terminal && o->target != (void *)&flags.input &&
-           o->target != (void *)&status_fd && o->target != (void *)&json;
-}
-
-static bool was_given(const struct cli_option *o) {
-    return o->kind == CLI_FLAG ? *(bool *)o->target : *(void **)o->target != NULL;
-}
-
-static int refuse_mixture(struct error *err) {
-    for (const struct cli_option *o = options; o->kind != CLI_END; o++)
-        if (describes_task(o) && was_given(o))
-            return error_set(err, -EINVAL,
-                             "run: --%s describes a task, and the policy file does so already; write it there",
-                             o->name);
-    return 0;
-}
-
 struct job {
     int status; /* descriptor for the final record, -1 for none */
     struct place place;
-    struct policy_host host;
-    struct cli_policy file;
-    struct policy *from_flags;
-    struct policy *policy; /* one of the two */
-    struct plan *plans;
-    size_t n_plans;
+    struct task task;
 };
 
 static void job_free(struct job *j) {
-    for (size_t i = 0; i < j->n_plans; i++)
-        plan_free(&j->plans[i]);
-    free(j->plans);
-    policy_free(j->from_flags);
-    cli_policy_free(&j->file);
-    cli_host_free(&j->host);
+    task_free(&j->task);
     place_close(&j->place);
 }
 #define _cleanup_job_ _cleanup_(job_free)
@@ -100,65 +57,26 @@ static int take_status_fd(struct job *j, struct error *err) {
     return 0;
 }
 
-static int parse_flags(struct job *j, const struct cli_words *words, struct error *err) {
-    _cleanup_free_ char *base = NULL;
-    flags.argv = words->command;
-    if (!flags.argv || !flags.argv[0])
-        return error_set(err, -EINVAL, "run: there is no command; as in: doorward run -- python3 agent.py");
-    int r = cli_current_folder(&base, err);
-    if (r == 0)
-        r = policy_from_flags(&flags, base, &j->from_flags, err);
-    j->policy = j->from_flags;
-    return r;
-}
-
-static int parse(struct job *j, const struct cli_words *words, struct error *err) {
-    if (words->n == 0)
-        return parse_flags(j, words, err);
-    if (words->command)
-        return error_set(err, -EINVAL, "run: a policy file and a command exclude each other; the file names its own");
-    int r = refuse_mixture(err);
-    if (r == 0)
-        r = cli_read_policy(words->args[0], &j->file, err);
-    j->policy = j->file.policy;
-    return r;
-}
-
-static int compile(struct job *j, struct error *err) {
-    size_t n = policy_n_steps(j->policy);
-    j->plans = calloc(n, sizeof(*j->plans));
-    if (!j->plans)
-        return error_set(err, -ENOMEM, "out of memory");
-    cli_host(&j->place, &j->host);
-    policy_attach(j->policy, flags.input, flags.terminal);
-    for (size_t i = 0; i < n; i++) {
-        int r = policy_compile(j->policy, i, &j->host, &j->plans[i], err);
-        if (r < 0)
-            return r;
-        j->n_plans++;
-    }
-    return 0;
-}
-
 static int run_job(struct job *j, const struct cli_words *words, struct control_result *result, struct error *err) {
     char digest[DIGEST_HEX];
-    int r = parse(j, words, err);
+    const struct task *t = &j->task;
+    int r = task_read(&j->task, &verb_run, &flags, words, words->n ? words->args[0] : NULL, err);
     if (r == 0)
         r = cli_open_place(&j->place, err);
     if (r == 0)
-        r = compile(j, err);
-    if (r == 0 && policy_digest(j->policy, digest) < 0)
+        r = task_compile(&j->task, &flags, &j->place, err);
+    if (r == 0 && policy_digest(t->policy, digest) < 0)
         r = error_set(err, -ENOMEM, "out of memory");
     if (r < 0)
         return r;
     struct control_request q = {.place = &j->place,
-                                .task = policy_task(j->policy),
-                                .purpose = policy_purpose(j->policy),
-                                .policy_name = j->file.name,
-                                .policy_text = j->file.bytes,
+                                .task = policy_task(t->policy),
+                                .purpose = policy_purpose(t->policy),
+                                .policy_name = t->file.name,
+                                .policy_text = t->file.bytes,
                                 .policy_digest = digest,
-                                .plans = j->plans,
-                                .n_plans = j->n_plans,
+                                .plans = t->plans,
+                                .n_plans = t->n_plans,
                                 .in = STDIN_FILENO,
                                 .out = json ? -1 : STDOUT_FILENO,
                                 .err = json ? -1 : STDERR_FILENO};

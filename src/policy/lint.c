@@ -106,9 +106,10 @@ static void lint_input(struct lint *l, const struct policy_input *in, const char
     char safe[200];
     if (l->host->resolve(l->host->data, l->p->base, from, &source, &type, &ignored) < 0)
         return; /* compiling says so */
-    const char *name = strrchr(source, '/') + 1;
+    const char *outside = strrchr(source, '/') + 1, *inside = strrchr(in->is.name, '/') + 1;
     if (type != POLICY_FOLDER) {
-        if (ignore_matches((char *const *)secret_files, name, false))
+        if (ignore_matches((char *const *)secret_files, outside, false) ||
+            ignore_matches((char *const *)secret_files, inside, false))
             find(l, in->is.node, remedy, "%s looks like a secret, and the worker can read it",
                  str_safe(safe, sizeof(safe), source));
         return;

@@ -98,7 +98,7 @@ static int place(const struct tree *t, const struct node *n, bool of_key, struct
 
 int tree_error(const struct tree *t, const struct node *n, bool of_key, struct error *err, int code, const char *format,
                ...) {
-    char message[ERROR_MESSAGE_MAX];
+    char message[2 * ERROR_MESSAGE_MAX]; /* what is too long is cut once, by error_set */
     struct error none;
     va_list args;
     va_start(args, format);
