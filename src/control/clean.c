@@ -64,7 +64,7 @@ int clean_cgroups(const char run[ULID_TEXT], const json_t *cgroups, struct error
         return error_set(err, -ENOMEM, "out of memory");
     int r = put_request(m, run, cgroups, err);
     if (r == 0)
-        r = spawn_helper("doorward-launch", &h, err);
+        r = spawn_helper("doorward-launch", false, &h, err);
     if (r < 0)
         return r;
     r = wire_send(h.channel, m);

@@ -159,7 +159,7 @@ static void record_end(struct step *s, struct step_result *r) {
 void step_finish(struct step *s, struct step_result *ret) {
     s->relay.run_fd = s->c->run_fd;
     s->relay.step = s->plan->step;
-    s->relay.most = s->plan->limits[PLAN_OUTPUT];
+    s->relay.most = s->plan->lab_limit_off[PLAN_OUTPUT] ? UINT64_MAX : s->plan->limits[PLAN_OUTPUT];
     for (int i = 0; i < RELAY_STREAM_N; i++)
         s->relay.sinks[i] = s->c->sinks[i];
     *ret = (struct step_result){.artifacts = json_array(), .denied = json_incref(s->denied)};

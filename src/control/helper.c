@@ -29,6 +29,7 @@ struct start {
     char paths[3][PATH_MAX]; /* where the helper may be, in this order */
     int channel, null;
     pid_t parent;
+    bool pass;  /* leave what is not close-on-exec open */
     int failed; /* errno of the child, written through the shared memory */
 };
 
@@ -72,7 +73,7 @@ static int place_descriptors(const struct start *s) {
             return -1;
     if (dup2(channel, CHANNEL) < 0)
         return -1;
-    int r = fd_close_from(CHANNEL + 1, NULL, 0);
+    int r = s->pass ? 0 : fd_close_from(CHANNEL + 1, NULL, 0);
     if (r < 0)
         errno = -r;
     return r;
@@ -108,7 +109,7 @@ static pid_t start_child(struct start *s, int *ret_pidfd) {
     return code < 0 ? code : pid;
 }
 
-int spawn_helper(const char *name, struct helper *ret, struct error *err) {
+int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err) {
     _cleanup_free_ struct start *s = calloc(1, sizeof(*s));
     _cleanup_fd_ int ours = -1, theirs = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int pair[2], pidfd;
@@ -125,6 +126,7 @@ int spawn_helper(const char *name, struct helper *ret, struct error *err) {
     s->channel = theirs;
     s->null = null;
     s->parent = getpid();
+    s->pass = pass;
     pid_t pid = start_child(s, &pidfd);
     if (pid < 0)
         return place_error(err, pid, "cannot start %s", name);

@@ -6,6 +6,7 @@
  * runs in: controller */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -20,8 +21,9 @@ struct helper {
     { -1, -1, 0 }
 
 /* Starts `name` ("doorward-launch"): from the folder of our own executable, from ../libexec/doorward beside it, or
- * from where it was installed. */
-int spawn_helper(const char *name, struct helper *ret, struct error *err);
+ * from where it was installed. `pass`: descriptors of ours that are not close-on-exec are passed on (the lab, without the
+ * wall around descriptors). */
+int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err);
 
 /* Waits up to `timeout_ms` for the helper to end, then kills it; reaps it. Its wait status (waitpid(2)), or -1 when it
  * had ended before. */

@@ -396,7 +396,7 @@ int step_begin(struct step_context *c, const struct plan *plan, unsigned number,
     if (!s->groups || !s->denied || !s->text)
         return error_set(err, -ENOMEM, "out of memory");
     digest_hex(s->text, strlen(s->text), s->digest);
-    int r = spawn_helper("doorward-launch", &s->helper, err);
+    int r = spawn_helper("doorward-launch", plan->lab_off[PLAN_WALL_FDS], &s->helper, err);
     if (r == 0)
         r = send_start(s, err);
     close_given(s);

@@ -19,7 +19,6 @@
 
 struct reaper {
     struct worker worker;
-    int stay;   /* lab: do not end with the main process */
     pid_t main; /* 0 before GO */
     struct wire_message m;
 };
@@ -113,14 +112,13 @@ static void drain(int signals) {
         ;
 }
 
-/* reaper FLAGS FOLDER PROGRAM ARGUMENTS... with the worker's environment; FLAGS: t terminal, s own session, k stay. */
+/* reaper FLAGS FOLDER PROGRAM ARGUMENTS... with the worker's environment; FLAGS: t terminal, s own session. */
 int reaper_main(int argc, char **argv, char **env) {
     static struct reaper r;
     int signals = inside_begin();
     /* The channel to init must not reach the worker, who could then speak as the reaper. */
     if (signals < 0 || argc < 4 || fcntl(INNER_CHANNEL, F_SETFD, FD_CLOEXEC) < 0)
         return 125;
-    r.stay = strchr(argv[1], 'k') != NULL;
     r.worker = (struct worker){argv[2], argv + 3, env, strchr(argv[1], 't') != NULL, strchr(argv[1], 's') != NULL};
     wire_begin(&r.m, INNER_READY);
     if (wire_send(INNER_CHANNEL, &r.m) < 0)
@@ -133,7 +131,7 @@ int reaper_main(int argc, char **argv, char **env) {
             return 0;
         if (waits[1].revents) {
             drain(signals);
-            if (reap(&r) && !r.stay)
+            if (reap(&r))
                 return 0;
         }
     }

@@ -109,7 +109,7 @@ int root_open_parts(const struct launch *l, struct root *r, struct error *err);
 /* Attaches the root, makes the folders, attaches parts, space and inputs. */
 int root_build(struct launch *l, struct root *r, struct error *err);
 /* proc of the calling process's pid namespace, masked. */
-int root_attach_proc(const struct root *r, struct error *err);
+int root_attach_proc(const struct launch *l, const struct root *r, struct error *err);
 /* The links and folders of /dev, in a mount of its own that carries the nodes already (host root). 0 or -errno. */
 int root_furnish_devices(int devices);
 /* Enters the root and lets the old one go. */

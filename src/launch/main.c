@@ -29,7 +29,6 @@ static int begin(void) {
     }
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return -errno;
-    setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
     umask(022);
     for (int s = 1; s < NSIG; s++)
         if (s != SIGCHLD)
@@ -69,6 +68,8 @@ static int receive_start(struct launch *l, struct error *err) {
     int r = read_plan(l, plan, err);
     if (r < 0)
         return error_wrap(err, "plan");
+    if (wall_stands(l, PLAN_WALL_SESSION))
+        setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
     l->id = l->plan.user == PLAN_USER_ROOT ? 0 : LAUNCH_AGENT;
     const int keep[] = {l->std[0], l->std[1], l->std[2]};
     if (wall_stands(l, PLAN_WALL_FDS) && (r = fd_close_from(LAUNCH_CHANNEL + 1, keep, ELEMENTS(keep))) < 0)

@@ -263,12 +263,15 @@ static int mask(const struct root *r, const char *name) {
     return cover < 0 ? cover : mount_attach(cover, target);
 }
 
-int root_attach_proc(const struct root *r, struct error *err) {
-    /* Read-only as a whole: no setting of the kernel, no sysrq, whoever owns the file inside. */
-    _cleanup_fd_ int proc = mount_new("proc", NULL, RDONLY | MOUNT_ATTR_NOEXEC, err);
+int root_attach_proc(const struct launch *l, const struct root *r, struct error *err) {
+    /* Read-only as a whole: no setting of the kernel, no sysrq, whoever owns the file inside. In the host's pid
+     * namespace (lab) no new one may be made, so it is the host's. */
+    bool own = wall_stands(l, PLAN_WALL_PIDS);
+    _cleanup_fd_ int proc = own ? mount_new("proc", NULL, RDONLY | MOUNT_ATTR_NOEXEC, err)
+                                : mount_tree(AT_FDCWD, "/proc", RDONLY | MOUNT_ATTR_NOEXEC);
     int code = proc < 0 ? proc : attach_at(r->fd, proc, "proc", true);
     if (code < 0)
-        return proc < 0 ? code : error_errno(err, code, "cannot mount /proc in the sandbox");
+        return own && proc < 0 ? code : error_errno(err, code, "cannot mount /proc in the sandbox");
     for (size_t i = 0; i < ELEMENTS(masked); i++)
         if ((code = mask(r, masked[i])) < 0)
             return error_errno(err, code, "cannot mask /proc/%s", masked[i]);

@@ -314,8 +314,7 @@ static char **reaper_arguments(struct setup *s) {
     size_t n = strv_count(p->argv);
     char **argv = calloc(n + 4, sizeof(*argv));
     static char flags[4];
-    snprintf(flags, sizeof(flags), "%s%s%s", p->terminal ? "t" : "", wall_stands(s->l, PLAN_WALL_SESSION) ? "s" : "",
-             wall_stands(s->l, PLAN_WALL_REAP) ? "" : "k");
+    snprintf(flags, sizeof(flags), "%s%s", p->terminal ? "t" : "", wall_stands(s->l, PLAN_WALL_SESSION) ? "s" : "");
     must_errno(s, argv ? 0 : -ENOMEM, "arguments");
     argv[0] = (char *)"reaper";
     argv[1] = flags;
@@ -329,7 +328,7 @@ static void reaper_run(struct setup *s) {
     fd_close(s->pair[0]);
     must_errno(s, sys(prctl(PR_SET_PDEATHSIG, SIGKILL)), "cannot tie the reaper to init");
     if (wall_stands(s->l, PLAN_WALL_MOUNTS))
-        must(s, root_attach_proc(&s->root, &s->err));
+        must(s, root_attach_proc(s->l, &s->root, &s->err));
     pass(channel);
     await(channel);
     if (s->l->plan.terminal)
