@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "lab/lab.h"
 
+extern char **environ;
+
 #define SLACK_MS 3000 /* the sandbox's own deadline comes after the harness's, but bounds what a lost probe can use */
 
 static const struct {
@@ -104,6 +106,33 @@ static void drop_exports(struct plan *p) {
     p->n_exports = 0;
 }
 
+static bool has_variable(char *const *env, const char *entry) {
+    size_t n = strcspn(entry, "=");
+    for (; env && *env; env++)
+        if (!strncmp(*env, entry, n) && (*env)[n] == '=')
+            return true;
+    return false;
+}
+
+/* Leaves the row's walls and limit out. Others that stand on them may be missing then (Landlock on a root of its own,
+ * say): this attempt only has to show that the probe can fail. */
+static int take_off(struct plan *p, const struct lab_row *row) {
+    int r = 0;
+    for (int w = 0; w < PLAN_WALL_N; w++) {
+        p->lab_off[w] = row->off >> w & 1;
+        p->degrade_wall[w] = true;
+    }
+    for (int l = 0; l < PLAN_LIMIT_N; l++)
+        p->degrade_limit[l] = true;
+    if (row->limit != LAB_NO_LIMIT)
+        p->lab_limit_off[row->limit] = true;
+    /* The wall around the environment is that a plan has all of it: without, it is passed on. */
+    for (char **e = environ; p->lab_off[PLAN_WALL_ENV] && *e && r == 0; e++)
+        if (!has_variable(p->env, *e))
+            r = strv_add(&p->env, *e);
+    return r;
+}
+
 int lab_plan(const struct lab_row *row, const struct lab_scene *scene, const struct plan *base, bool off,
              struct plan *ret, struct error *err) {
     _cleanup_plan_ struct plan p = {0};
@@ -115,10 +144,10 @@ int lab_plan(const struct lab_row *row, const struct lab_scene *scene, const str
     set_limits(&p, row);
     if (set_command(&p, row, scene) < 0 || add_inputs(&p, row, scene) < 0)
         return error_set(err, -ENOMEM, "lab: out of memory");
-    for (int w = 0; off && w < PLAN_WALL_N; w++)
-        p.lab_off[w] = row->off >> w & 1;
-    if (off && row->limit != LAB_NO_LIMIT)
-        p.lab_limit_off[row->limit] = true;
+    if (off)
+        r = take_off(&p, row);
+    if (r < 0)
+        return error_set(err, r, "lab: out of memory");
     r = plan_check(&p, err);
     if (r < 0)
         return error_wrap(err, "lab: probe %s", row->name);
