@@ -126,18 +126,28 @@ static const struct node *node_of_item(const struct compile *c, const char *mess
     return NULL;
 }
 
+/* What plan_check said without the plan's own path, which the policy's replaces: "plan.inputs[3].target: X" gives "X",
+ * "plan.inputs[3].source is not UTF-8" gives "source is not UTF-8". */
+static const char *without_path(const char *message) {
+    size_t n = strcspn(message, ": ");
+    if (message[n] == ':')
+        return message + n + 2;
+    while (n > 0 && message[n - 1] != '.')
+        n--;
+    return message + n;
+}
+
 static int check(struct compile *c) {
     static const char *const keys[] = {"workdir", "env", "inputs", "exports", "limits"};
     struct error err = {0};
     if (plan_check(&c->plan, &err) == 0)
         return 0;
     const struct node *n = node_of_item(c, err.message);
-    const char *field = strncmp(err.message, "plan.", 5) ? "" : err.message + 5, *rest = strstr(err.message, ": ");
+    const char *field = strncmp(err.message, "plan.", 5) ? "" : err.message + 5;
     for (size_t i = 0; i < ELEMENTS(keys) && !n; i++)
         if (!strncmp(field, keys[i], strlen(keys[i])))
             n = compile_node(c, keys[i]);
-    /* The policy's own path replaces the plan's. */
-    error_set(c->err, err.code, "%s", n && rest ? rest + 2 : err.message);
+    error_set(c->err, err.code, "%s", n ? without_path(err.message) : err.message);
     return tree_wrap(&c->p->tree, n ? n : c->step->is.node, false, c->err);
 }
 
