@@ -105,7 +105,8 @@ static int copied(const struct launch *l, size_t i, int source, long owner, int 
     return tree;
 }
 
-/* Layers of an overlay: what hides excluded names (when there are patterns), then the original. */
+/* Layers of an overlay: what hides excluded names, then the original. Without patterns and without an upper layer the
+ * first stays empty: the kernel wants two. */
 static int layered(const struct launch *l, size_t i, int source, long owner, int *ret_show, struct error *err) {
     const struct plan_input *in = &l->plan.inputs[i];
     int lowers[2];
@@ -114,10 +115,12 @@ static int layered(const struct launch *l, size_t i, int source, long owner, int
     _cleanup_fd_ int mask = -1, up = -1, work = -1;
     if (tree < 0)
         return owner >= 0 ? tree : error_errno(err, -errno, "input %s", in->target);
-    if (in->exclude || in->only) {
+    bool patterns = in->exclude || in->only;
+    if (patterns || in->kind == PLAN_READ) {
         mask = space_folder(l->space, "mask", i, owner);
-        int r = mask < 0 ? error_errno(err, mask, "cannot hide names in %s", in->target)
-                         : mask_tree(in, tree, mask, owner, err);
+        int r = mask < 0   ? error_errno(err, mask, "cannot hide names in %s", in->target)
+                : patterns ? mask_tree(in, tree, mask, owner, err)
+                           : 0;
         if (r < 0)
             return r;
         lowers[n++] = mask;
@@ -140,7 +143,10 @@ int input_mount(const struct launch *l, size_t i, int source, long owner, int *r
     const struct plan_input *in = &l->plan.inputs[i];
     if (in->kind == PLAN_COPY)
         return copied(l, i, source, owner, ret_show, err);
-    if (in->kind == PLAN_OVERLAY || in->exclude || in->only)
+    /* A folder is never bound itself: connect(2) to a socket in it needs no write, so a read-only bind would hand the
+     * worker every daemon that listens below. An overlay's socket is not the one that the daemon bound. (Landlock
+     * can refuse it from ABI 9 on.) */
+    if (in->directory)
         return layered(l, i, source, owner, ret_show, err);
     return original(l, in, source, owner, err);
 }

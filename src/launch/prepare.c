@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "jail/mount.h"
 #include "launch/launch.h"
 
@@ -59,6 +60,44 @@ static int prepare_inputs(struct launch *l, long owner, struct error *err) {
     return 0;
 }
 
+/* Octal escapes of /proc/PID/mountinfo (proc(5)), in place. */
+static void unescape(char *s) {
+    char *to = s;
+    for (; *s; s++) {
+        unsigned c;
+        if (*s == '\\' && sscanf(s + 1, "%3o", &c) == 1) {
+            *to++ = (char)c;
+            s += 3;
+        } else {
+            *to++ = *s;
+        }
+    }
+    *to = 0;
+}
+
+/* A folder's own file system is shown, not what is mounted below it: say so, since an empty folder looks like nothing. */
+static void note_mounts_below(struct launch *l) {
+    char line[2 * PLAN_PATH_MAX], at[sizeof(line)], shown[256];
+    bool folders = false;
+    for (size_t i = 0; i < l->plan.n_inputs; i++)
+        folders = folders || l->plan.inputs[i].directory;
+    FILE *f = folders ? fopen("/proc/self/mountinfo", "re") : NULL;
+    while (f && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "%*s %*s %*s %*s %s", at) != 1)
+            continue;
+        unescape(at);
+        for (size_t i = 0; i < l->plan.n_inputs; i++) {
+            const struct plan_input *in = &l->plan.inputs[i];
+            size_t n = strlen(in->source);
+            if (in->directory && in->kind != PLAN_COPY && !strncmp(at, in->source, n) && at[n] == '/')
+                launch_note(l, "input %s: what is mounted at %s is not shown; make it an input of its own", in->target,
+                            str_safe(shown, sizeof(shown), at));
+        }
+    }
+    if (f)
+        fclose(f);
+}
+
 int launch_prepare(struct launch *l, struct error *err) {
     l->trees = malloc(sizeof(int) * (l->plan.n_inputs + 1));
     l->shows = malloc(sizeof(int) * (l->plan.n_inputs + 1));
@@ -66,6 +105,7 @@ int launch_prepare(struct launch *l, struct error *err) {
         return error_set(err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < l->plan.n_inputs; i++)
         l->trees[i] = l->shows[i] = -1;
+    note_mounts_below(l);
     l->program = open_program(err);
     if (l->program < 0)
         return l->program;
