@@ -86,21 +86,26 @@ static int check_degrade(const char *s, struct error *err) {
 
 static const struct text_form any_text = {.may_be_empty = true};
 static const struct text_form name_form = {.check = check_name, .pattern = "^[a-z0-9][a-z0-9_-]{0,63}$"};
-static const struct text_form host_path_form = {.check = check_host_path};
-static const struct text_form inside_path_form = {.check = check_inside_path, .pattern = "^/"};
-static const struct text_form target_form = {.check = plan_target_check, .pattern = "^/."};
+/* What stands between slashes: no "", ".", "..". */
+#define PARTS "(/(?!\\.{1,2}(/|$))[^/]+)+$"
+
+static const struct text_form host_path_form = {.check = check_host_path, .pattern = "^(?!~(/|$))."};
+static const struct text_form inside_path_form = {.check = check_inside_path, .pattern = "^/$|^" PARTS};
+static const struct text_form target_form = {
+    .check = plan_target_check,
+    .pattern = "^(?!/(proc|dev|sys|run|etc|usr|bin|sbin|lib|lib32|lib64|libx32)(/|$)|/home$)" PARTS};
 static const struct text_form argument_form = {
     .check = check_argument, .may_be_empty = true, .least = 1, .why = "name a program"};
 static const struct text_form shell_form = {.check = check_argument};
 static const struct text_form variable_form = {.check = check_variable, .pattern = "^[!-<>-~]+$"};
-static const struct text_form exclude_form = {.check = check_pattern};
+static const struct text_form exclude_form = {.check = check_pattern, .pattern = "^[^#]"};
 static const struct text_form only_form = {
     .check = check_pattern,
+    .pattern = "^[^#]",
     .least = 1,
     .why = "then nothing would be there: name what should be, or remove the key for everything"};
-static const struct text_form degrade_form = {.check = check_degrade,
-                                              .pattern = "^(seccomp|landlock|cgroup|memory|processes|cpus)$"};
-static const struct text_form finding_form = {.check = finding_check, .pattern = "^[a-z-]+$"};
+static const struct text_form degrade_form = {.check = check_degrade, .words = may_degrade};
+static const struct text_form finding_form = {.check = finding_check, .words = finding_ids};
 static const struct text_form reason_form = {0};
 
 /* -- words -- */
@@ -131,15 +136,17 @@ static int parse_cpus(const char *s, uint64_t *ret) {
     return str_parse_count(digits, ret);
 }
 
-static const struct limit_form wall_form = {PLAN_WALL, str_parse_duration, "a time such as 90s, 20m or 2h",
-                                            "^[0-9]+(ms|s|m|h|d)$"};
-static const struct limit_form memory_form = {PLAN_MEMORY, str_parse_size, SIZE_EXPECTED, SIZE_PATTERN};
-static const struct limit_form processes_form = {PLAN_PROCESSES, str_parse_count, COUNT_EXPECTED, "^[0-9]+[kM]?$"};
-static const struct limit_form cpus_form = {PLAN_CPUS, parse_cpus, "a number of processors such as 2, 0.5 or 1.25",
-                                            "^[0-9]+(\\.[0-9]{1,3})?$"};
-static const struct limit_form disk_form = {PLAN_DISK, str_parse_size, SIZE_EXPECTED, SIZE_PATTERN};
-static const struct limit_form files_form = {PLAN_FILES, str_parse_count, COUNT_EXPECTED, "^[0-9]+[kM]?$"};
-static const struct limit_form output_form = {PLAN_OUTPUT, str_parse_size, SIZE_EXPECTED, SIZE_PATTERN};
+static const struct limit_form wall_form = {
+    PLAN_WALL, str_parse_duration, "a time such as 90s, 20m or 2h", "^[0-9]+(ms|s|m|h|d)$", NULL, 1};
+static const struct limit_form memory_form = {PLAN_MEMORY, str_parse_size, SIZE_EXPECTED, SIZE_PATTERN, "integer", 1};
+static const struct limit_form processes_form = {PLAN_PROCESSES,  str_parse_count, COUNT_EXPECTED,
+                                                 "^[0-9]+[kM]?$", "integer",       1};
+static const struct limit_form cpus_form = {
+    PLAN_CPUS, parse_cpus, "a number of processors such as 2, 0.5 or 1.25", "^[0-9]+(\\.[0-9]{1,3})?$", "number", 1000};
+static const struct limit_form disk_form = {PLAN_DISK, str_parse_size, SIZE_EXPECTED, SIZE_PATTERN, "integer", 1};
+static const struct limit_form files_form = {PLAN_FILES,      str_parse_count, COUNT_EXPECTED,
+                                             "^[0-9]+[kM]?$", "integer",       1};
+static const struct limit_form output_form = {PLAN_OUTPUT, str_parse_size, SIZE_EXPECTED, SIZE_PATTERN, "integer", 1};
 
 #define LIMIT(name, limit, form, text)                                                                                 \
     { name, &type_limit, (limit) * sizeof(uint64_t), text, form, false }

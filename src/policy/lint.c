@@ -2,6 +2,7 @@
  *
  * One row per finding, one function per row. A policy accepts a finding by id, with a reason.
  * runs in: cli */
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -228,32 +229,25 @@ static void lint_wide(struct lint *l) {
         }
 }
 
-static const struct {
-    const char *id;
-    void (*run)(struct lint *l);
-} lints[] = {
-    {"secret-looking-input", lint_secret_inputs},
-    {"sensitive-input", lint_sensitive},
-    {"secret-variable", lint_secret_env},
-    {"authority-variable", lint_authority},
-    {"root-user", lint_root},
-    {"degraded", lint_degraded},
-    {"wide-limit", lint_wide},
-};
+static void lint_accepted(struct lint *l);
 
-static const char unused_id[] = "accept-unused";
+/* Each row concerns every step, except the last, which looks at the findings of all the others. */
+static void (*const lints[])(struct lint *l) = {
+    lint_secret_inputs, lint_sensitive, lint_secret_env, lint_authority,
+    lint_root,          lint_degraded,  lint_wide,       lint_accepted,
+};
+const char *const finding_ids[] = {
+    "secret-looking-input", "sensitive-input", "secret-variable",
+    "authority-variable",   "root-user",       "degraded",
+    "wide-limit",           "accept-unused",   NULL,
+};
+static_assert(ELEMENTS(finding_ids) == ELEMENTS(lints) + 1, "an id per finding");
 
 int finding_check(const char *id, struct error *err) {
-    const char *ids[ELEMENTS(lints) + 2] = {unused_id};
     char safe[80];
-    for (size_t i = 0; i < ELEMENTS(lints); i++) {
-        if (!strcmp(lints[i].id, id))
-            return 0;
-        ids[i + 1] = lints[i].id;
-    }
-    if (!strcmp(id, unused_id))
+    if (strv_contains((char *const *)finding_ids, id))
         return 0;
-    const char *near = str_near(id, ids);
+    const char *near = str_near(id, finding_ids);
     return error_set(err, -EINVAL, "\"%s\" is no finding of `doorward check`%s%s%s", str_safe(safe, sizeof(safe), id),
                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
@@ -267,23 +261,23 @@ static bool was_found(const json_t *findings, const char *id) {
 
 static void lint_accepted(struct lint *l) {
     const struct policy_pair *pairs = l->p->accept.items;
-    l->step = NULL;
-    l->id = unused_id;
     for (size_t i = 0; i < l->p->accept.n; i++)
-        if (strcmp(pairs[i].is.name, unused_id) != 0 && !was_found(l->findings, pairs[i].is.name))
+        if (strcmp(pairs[i].is.name, l->id) != 0 && !was_found(l->findings, pairs[i].is.name))
             find(l, pairs[i].is.node, "remove it, or it will hide the finding when that comes",
                  "%s is accepted, and nothing of the kind was found", pairs[i].is.name);
 }
 
 json_t *policy_lint(const struct policy *p, const struct policy_host *host) {
     struct lint l = {.p = p, .host = host, .findings = json_array()};
-    for (size_t i = 0; i < p->steps.n; i++) {
-        l.step = policy_step_at(p, i);
-        for (size_t k = 0; k < ELEMENTS(lints); k++) {
-            l.id = lints[k].id;
-            lints[k].run(&l);
+    size_t last = ELEMENTS(lints) - 1;
+    for (size_t i = 0; i < p->steps.n; i++)
+        for (size_t k = 0; k < last; k++) {
+            l.step = policy_step_at(p, i);
+            l.id = finding_ids[k];
+            lints[k](&l);
         }
-    }
-    lint_accepted(&l);
+    l.step = NULL;
+    l.id = finding_ids[last];
+    lints[last](&l);
     return l.findings;
 }

@@ -171,8 +171,8 @@ static json_t *schema_named(const struct rule *rule) {
     const struct named_rules *named = rule->with;
     json_t *o = json_pack("{s:s, s:o, s:i}", "type", "object", "additionalProperties",
                           named->value.type->schema(&named->value), "maxProperties", (int)named->most);
-    if (named->key->pattern)
-        json_object_set_new(o, "propertyNames", json_pack("{s:s}", "pattern", named->key->pattern));
+    const struct rule key = {.with = named->key};
+    json_object_set_new(o, "propertyNames", type_text.schema(&key));
     if (named->least)
         json_object_set_new(o, "minProperties", json_integer((json_int_t)named->least));
     return o;

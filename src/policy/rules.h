@@ -42,7 +42,8 @@ struct rules {                 /* type_map: a map with fixed keys */
 
 struct text_form {                                  /* type_text, type_texts, and the keys of type_named */
     int (*check)(const char *s, struct error *err); /* NULL: anything */
-    const char *pattern; /* the same as a regular expression, as near as that can be; NULL for none */
+    const char *pattern;      /* the same as a regular expression, as near as that can be; NULL for none */
+    const char *const *words; /* or as a list of what it can be; NULL for none */
     bool may_be_empty;
     size_t least;    /* of a list */
     const char *why; /* the list may not be shorter: the reason and the remedy */
@@ -66,6 +67,8 @@ struct limit_form { /* type_limit */
     unsigned limit; /* enum plan_limit */
     int (*parse)(const char *s, uint64_t *ret);
     const char *expected, *pattern;
+    const char *number; /* "integer" or "number" of JSON Schema when it may stand without quotes; NULL: needs a unit */
+    uint64_t one;       /* how much of the limit's unit a plain 1 is */
 };
 
 extern const struct type type_version, type_text, type_texts, type_bool, type_word, type_limit, type_size, type_map,

@@ -38,6 +38,13 @@ const struct type type_version = {"the number 1, the only version of the format"
 
 /* -- text -- */
 
+static json_t *list_of(const char *const *words) {
+    json_t *array = json_array();
+    for (size_t i = 0; words[i]; i++)
+        json_array_append_new(array, json_string(words[i]));
+    return array;
+}
+
 static int check_text(struct reader_of_tree *r, const struct text_form *form, const struct node *n) {
     if (n->kind == NODE_NUMBER || n->kind == NODE_BOOL) {
         char found[NODE_FOUND], safe[60];
@@ -68,7 +75,9 @@ static json_t *put_text(const struct rule *rule, const void *at) {
 static json_t *schema_text(const struct rule *rule) {
     const struct text_form *form = rule->with;
     json_t *o = json_pack("{s:s}", "type", "string");
-    if (form && form->pattern)
+    if (form && form->words)
+        json_object_set_new(o, "enum", list_of(form->words));
+    else if (form && form->pattern)
         json_object_set_new(o, "pattern", json_string(form->pattern));
     else if (!form || !form->may_be_empty)
         json_object_set_new(o, "minLength", json_integer(1));
@@ -173,10 +182,7 @@ static json_t *put_word(const struct rule *rule, const void *at) {
 
 static json_t *schema_word(const struct rule *rule) {
     const struct words *words = rule->with;
-    json_t *array = json_array();
-    for (size_t i = 0; words->words[i]; i++)
-        json_array_append_new(array, json_string(words->words[i]));
-    return json_pack("{s:o}", "enum", array);
+    return json_pack("{s:o}", "enum", list_of(words->words));
 }
 
 const struct type type_word = {"a word", read_word, put_word, schema_word};
@@ -202,7 +208,14 @@ static int read_limit(struct reader_of_tree *r, const struct rule *rule, const s
 
 static json_t *schema_limit(const struct rule *rule) {
     const struct limit_form *form = rule->with;
-    return json_pack("{s:[s,s], s:s}", "type", "string", "number", "pattern", form->pattern);
+    const struct plan_range *range = &plan_limit_ranges[form->limit];
+    if (!form->number)
+        return json_pack("{s:s, s:s}", "type", "string", "pattern", form->pattern);
+    double one = (double)form->one;
+    json_t *o = json_pack("{s:[s,s], s:s}", "type", "string", form->number, "pattern", form->pattern);
+    json_object_set_new(o, "minimum", json_real((double)range->least / one));
+    json_object_set_new(o, "maximum", json_real((double)range->most / one));
+    return o;
 }
 
 const struct type type_limit = {"a limit", read_limit, put_u64, schema_limit};
@@ -222,7 +235,8 @@ static int read_size(struct reader_of_tree *r, const struct rule *rule, const st
 }
 
 static json_t *schema_size(const struct rule *rule) {
-    return json_pack("{s:[s,s], s:s}", "type", "string", "integer", "pattern", "^[0-9]+(B|[kKMGT]B|[KMGT]iB)?$");
+    return json_pack("{s:[s,s], s:s, s:i}", "type", "string", "integer", "pattern", "^[0-9]+(B|[kKMGT]B|[KMGT]iB)?$",
+                     "minimum", 1);
 }
 
 const struct type type_size = {"a size such as 512kB or 10MiB", read_size, put_u64, schema_size};
