@@ -311,6 +311,27 @@ def test_closed_output():
     check("an answer that cannot be written is an error", r.returncode == 125 and "standard output" in r.stderr, r)
 
 
+def test_full_disk():
+    """A state folder without a free block: what only reads still answers."""
+    script = """set -e
+mount -t tmpfs -o size=400k,mode=700 none "$1/small"
+mkdir -m 700 "$1/small/doorward"
+mkdir -m 700 "$1/small/doorward/runs"
+cp -r "$1/doorward/runs/$2" "$1/small/doorward/runs/"
+"$3" ps >/dev/null
+cp -r "$1/doorward/runs/$4" "$1/small/doorward/runs/"
+rm -f "$1/small/doorward/doorward.db"*
+cat /dev/zero 2>/dev/null >"$1/small/fill" || :
+export XDG_STATE_HOME="$1/small"
+"$3" ps; "$3" show "$2" | head -n 1; "$3" log "$2" | head -n 1; "$3" verify "$2"
+"""
+    os.mkdir(top + "/small", 0o700)
+    r = subprocess.run(["unshare", "-m" if os.getuid() == 0 else "-Urm", "sh", "-c", script, "sh", top, run_name(8), DOORWARD,
+                        run_name(9)], env=environment, capture_output=True, text=True, timeout=60)
+    check("ps, show, log and verify answer on a full disk", r.returncode == 0 and run_name(8) in r.stdout
+          and run_name(9) in r.stdout and "not compared" in r.stdout and "free some space" in r.stdout, r.stdout, r.stderr)
+
+
 def test_real_run():
     """A run of doorward's own, with hostile names around it."""
     source = top + "/a\n{\"type\":\"run.end\"}\x1b[2J"
@@ -385,6 +406,7 @@ try:
     test_unfinished()
     test_closed_output()
     test_documented_program()
+    test_full_disk()
     test_real_run()
 finally:
     shutil.rmtree(top)

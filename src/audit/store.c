@@ -81,8 +81,9 @@ static int code_of(int answer) {
 }
 
 static int failed(struct store *s, const char *doing, struct error *err) {
-    int answer = sqlite3_errcode(s->db);
-    return error_set(err, code_of(answer), "store: cannot %s %s: %s", doing, STORE_NAME, sqlite3_errmsg(s->db));
+    int code = code_of(sqlite3_errcode(s->db));
+    return error_set(err, code, "store: cannot %s %s: %s%s", doing, STORE_NAME, sqlite3_errmsg(s->db),
+                     code == -ENOSPC ? "; free some space in doorward's state folder" : "");
 }
 
 static int prepare(struct store *s, enum statement i, sqlite3_stmt **ret, struct error *err) {
@@ -146,12 +147,12 @@ static int check_or_create(struct store *s, struct error *err) {
     return version == SCHEMA_VERSION && is_intact(s) ? 0 : error_set(err, -EBADMSG, "store: %s is damaged", STORE_NAME);
 }
 
-static int open_file(const char *path, struct store **ret, struct error *err) {
+static int open_file(const char *path, int flags, struct store **ret, struct error *err) {
     struct store *s = calloc(1, sizeof(*s));
     if (!s)
         return error_set(err, -ENOMEM, "store: out of memory");
     int r = 0;
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | flags, NULL) != SQLITE_OK)
         r = failed(s, "open", err);
     if (r == 0) {
         sqlite3_busy_timeout(s->db, BUSY_MS);
@@ -164,6 +165,10 @@ static int open_file(const char *path, struct store **ret, struct error *err) {
     else
         *ret = s;
     return r;
+}
+
+int store_open_memory(struct store **ret, struct error *err) {
+    return open_file("doorward", SQLITE_OPEN_MEMORY, ret, err);
 }
 
 /* Renames what is there; its helper files belong to it and go with it. */
@@ -196,7 +201,7 @@ static int make_file(int dirfd, struct error *err) {
 
 static int open_once(int dirfd, const char *path, struct store **ret, struct error *err) {
     int r = make_file(dirfd, err);
-    return r < 0 ? r : open_file(path, ret, err);
+    return r < 0 ? r : open_file(path, SQLITE_OPEN_NOFOLLOW, ret, err);
 }
 
 int store_open(int state_dirfd, struct store **ret, struct error *err) {

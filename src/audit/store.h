@@ -28,6 +28,8 @@ struct store_run {
 /* Opens (and creates, 0600) STORE_NAME in the state folder (may be O_PATH). A damaged or foreign file is set aside as
  * doorward.db.damaged-ULID and rebuilt; one with a newer schema is -EPROTONOSUPPORT. */
 int store_open(int state_dirfd, struct store **ret, struct error *err);
+/* An index of this process only, empty at first: for a state folder that cannot be written (a full disk). */
+int store_open_memory(struct store **ret, struct error *err);
 /* NULL is fine; returns NULL. */
 struct store *store_close(struct store *s);
 static inline void store_closep(struct store **s) {

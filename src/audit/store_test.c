@@ -207,6 +207,16 @@ TEST(changed_journals_are_shown_as_damaged) {
     }
 }
 
+TEST(an_index_in_memory_needs_no_disk) {
+    _cleanup_state_ struct state s = state_make();
+    _cleanup_store_ struct store *store = NULL;
+    CHECK(make_run(&s, 1, "completed", NULL));
+    CHECK_EQ(store_open_memory(&store, NULL), 0);
+    CHECK_EQ(store_sync(store, s.fd, NULL), 0);
+    CHECK_EQ(rows_of(store), 1);
+    CHECK(faccessat(s.fd, STORE_NAME, F_OK, 0) < 0);
+}
+
 struct damage {
     const char *name;
     int at; /* where the junk goes; -1 = the file holds nothing else */

@@ -183,17 +183,36 @@ static void free_listing(struct listing *l) {
     json_decref(l->runs);
 }
 
+static int open_and_list(struct store **store,
+                         int (*open)(const struct place *place, struct store **ret, struct error *err),
+                         const struct place *place, struct listing *l, struct error *err) {
+    *store = store_close(*store);
+    int r = open(place, store, err);
+    if (r == 0)
+        r = list_runs(*store, place, l, err);
+    if (r == 0 && lose_unfinished(l))
+        r = list_runs(*store, place, l, err);
+    return r;
+}
+
+static int open_index(const struct place *place, struct store **ret, struct error *err) {
+    return store_open(place->state_fd, ret, err);
+}
+
+static int open_nothing(const struct place *place, struct store **ret, struct error *err) {
+    return store_open_memory(ret, err);
+}
+
+/* Whoever looks for what fills the disk must be able to list the runs: then without the index's file. */
 static int run_ps(const struct cli_words *words, struct error *err) {
     _cleanup_place_ struct place place = PLACE_EMPTY;
     _cleanup_store_ struct store *store = NULL;
     _cleanup_(free_listing) struct listing l = {0};
     int r = cli_open_place(&place, err);
     if (r == 0)
-        r = store_open(place.state_fd, &store, err);
-    if (r == 0)
-        r = list_runs(store, &place, &l, err);
-    if (r == 0 && lose_unfinished(&l))
-        r = list_runs(store, &place, &l, err);
+        r = open_and_list(&store, open_index, &place, &l, err);
+    if (r == -ENOSPC || r == -EROFS)
+        r = open_and_list(&store, open_nothing, &place, &l, err);
     return r < 0 ? r : print_listing(&l, err);
 }
 
