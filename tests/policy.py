@@ -3,6 +3,7 @@
 nothing is started or left behind. And large policies, and the schema."""
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -242,6 +243,26 @@ check("a hostile file is refused quickly", answer.returncode == 125 and took < 5
 schema = json.loads(doorward("schema").stdout)
 check("the schema describes the format", schema["$schema"].endswith("2020-12/schema")
       and {"version", "task", "steps"} <= set(schema["required"]), schema)
+
+# The reference tells of every key, and its example is accepted.
+with open(os.environ["DOORWARD_SOURCE"] + "/docs/policy.md", encoding="utf-8") as f:
+    reference = f.read()
+
+
+def keys(node):
+    """All fixed keys and words of a schema."""
+    if isinstance(node, dict):
+        yield from (key for key in node.get("properties", ()))
+        yield from node.get("enum", ())
+        for value in node.values():
+            yield from keys(value)
+
+
+missing = [key for key in sorted(set(keys(schema))) if f"`{key}`" not in reference]
+check("docs/policy.md tells of every key and word", missing == [], missing)
+examples = re.findall(r"^```yaml\n(.*?)^```", reference, re.M | re.S)
+answers = [doorward("check", write("example.yaml", text)) for text in examples]
+check("the examples in docs/policy.md are accepted", answers and all(a.returncode == 0 for a in answers), answers)
 
 shutil.rmtree(top)
 print(f"1..{count}")
