@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <string.h>
 
 #include "base/fd.h"
 #include "base/str.h"
@@ -77,38 +75,18 @@ static int run_job(struct job *j, const struct cli_words *words, struct control_
                                 .policy_digest = digest,
                                 .plans = t->plans,
                                 .n_plans = t->n_plans,
+                                .status_fd = j->status,
                                 .in = STDIN_FILENO,
                                 .out = json ? -1 : STDOUT_FILENO,
                                 .err = json ? -1 : STDERR_FILENO};
     return control_run(&q, result, err);
 }
 
-/* A pipe whose reader sleeps must not keep us for ever. */
-static void write_status(int fd, const json_t *final) {
-    enum { READER_MS = 10000, CHUNK = 512 };
-    _cleanup_free_ char *text = json_canonical(final);
-    size_t n = text ? strlen(text) : 0;
-    if (!text)
-        return;
-    text[n] = '\n'; /* in place of the NUL */
-    for (size_t done = 0; done <= n;) {
-        struct pollfd p = {fd, POLLOUT, 0};
-        if (poll(&p, 1, READER_MS) <= 0)
-            return;
-        ssize_t w = write(fd, text + done, n + 1 - done < CHUNK ? n + 1 - done : CHUNK);
-        if (w < 0 && errno != EINTR && errno != EAGAIN)
-            return;
-        done += w > 0 ? (size_t)w : 0;
-    }
-}
-
-static void report(const struct job *j, const struct control_result *result, const json_t *final) {
+static void report(const struct control_result *result, const json_t *final) {
     size_t i;
     json_t *line;
     if (result)
         json_array_foreach(result->notes, i, line) fprintf(stderr, "doorward: %s\n", json_string_value(line));
-    if (j->status >= 0)
-        write_status(j->status, final);
     if (json)
         cli_print_json(stdout, final);
 }
@@ -120,11 +98,11 @@ static int run(const struct cli_words *words, struct error *err) {
     if (r == 0)
         r = run_job(&j, words, &result, err);
     if (r < 0) {
-        _cleanup_json_ json_t *final = control_final_error(err);
-        report(&j, NULL, final);
+        _cleanup_json_ json_t *final = control_final_error(err, j.status);
+        report(NULL, final);
         return r;
     }
-    report(&j, &result, result.final);
+    report(&result, result.final);
     return result.exit_status;
 }
 

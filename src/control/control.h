@@ -15,6 +15,7 @@ struct control_request {
     const char *policy_digest; /* of the canonical form */
     struct plan *plans;        /* one per step, in order; file inputs are replaced by blobs */
     size_t n_plans;
+    int status_fd; /* gets the final record once the end is on record; -1 = none */
     int in, out, err; /* our standard streams; -1: out and err are not passed on (captured only) */
 };
 
@@ -33,8 +34,9 @@ void control_result_free(struct control_result *r);
  * -errno, nothing ran, and *ret is untouched. */
 int control_run(const struct control_request *q, struct control_result *ret, struct error *err);
 
-/* The final record of a run that did not get so far as to have one. A new reference. */
-json_t *control_final_error(const struct error *err);
+/* The final record of a run that did not get so far as to have one: given to `status_fd` (-1 = none) and returned as a
+ * new reference. */
+json_t *control_final_error(const struct error *err, int status_fd);
 
 /* Finds runs whose controller is dead, ends what is left of them, and puts that on record (run.lost).
  * Costs as much as there are live runs. `tell` (may be NULL) hears of each; a run that could not be dealt with is told

@@ -102,8 +102,8 @@ static void to_running(void) {
     say_placed();
     hear(LAUNCH_CREATE);
     say_text(LAUNCH_ENFORCED, "{\"limits\":{},\"walls\":{}}");
-    hear(LAUNCH_GO);
     say_space();
+    hear(LAUNCH_GO);
     say_started();
 }
 

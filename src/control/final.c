@@ -1,6 +1,11 @@
 /* final.c: see final.h. runs in: controller, cli */
 #include "control/final.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "control/control.h"
 
 json_t *final_new(const char *run, const char *stop, int exit_status, const char *message) {
@@ -19,6 +24,26 @@ void final_add_step(json_t *final, const char *step, const struct step_result *r
     json_object_set(json_object_get(final, "used"), step, r->used);
 }
 
-json_t *control_final_error(const struct error *err) {
-    return final_new("", "error", stop_exit(STOP_ERROR, 0), err->message);
+void final_write(int fd, const json_t *final) {
+    enum { READER_MS = 10000, CHUNK = 512 };
+    _cleanup_free_ char *text = json_canonical(final);
+    size_t n = text ? strlen(text) : 0;
+    if (!text || fd < 0)
+        return;
+    text[n] = '\n'; /* in place of the NUL */
+    for (size_t done = 0; done <= n;) {
+        struct pollfd p = {fd, POLLOUT, 0};
+        if (poll(&p, 1, READER_MS) <= 0)
+            return;
+        ssize_t w = write(fd, text + done, n + 1 - done < CHUNK ? n + 1 - done : CHUNK);
+        if (w < 0 && errno != EINTR && errno != EAGAIN)
+            return;
+        done += w > 0 ? (size_t)w : 0;
+    }
+}
+
+json_t *control_final_error(const struct error *err, int status_fd) {
+    json_t *final = final_new("", "error", stop_exit(STOP_ERROR, 0), err->message);
+    final_write(status_fd, final);
+    return final;
 }

@@ -10,3 +10,6 @@ json_t *final_new(const char *run, const char *stop, int exit_status, const char
 
 /* Adds what one step used, hit and left behind. */
 void final_add_step(json_t *final, const char *step, const struct step_result *r);
+
+/* Writes the record as one line. A reader that takes nothing for ten seconds goes without. */
+void final_write(int fd, const json_t *final);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
 
@@ -19,7 +20,10 @@
 #include "control/inputs.h"
 #include "control/live.h"
 
-enum { READER_MS = 60000 }; /* how long a reader of our output may take nothing after the end */
+enum {
+    READER_MS = 60000,       /* how long a reader of our output may take nothing after the end */
+    DESCRIPTORS_LEAST = 256, /* the launcher's, with one for each input's way in, and ours */
+};
 
 #define POLICY_NAME "policy.yaml"
 
@@ -138,12 +142,30 @@ static void forget_run(struct run *r) {
         r->run_fd = fd_close(r->run_fd);
 }
 
+/* Our own soft limit is of no use to anybody: the worker's is the plan's. */
+static int take_descriptors(struct error *err) {
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+        return place_error(err, -errno, "cannot read the limit of open files");
+    if (l.rlim_max < DESCRIPTORS_LEAST)
+        return error_set(err, -EMFILE,
+                         "the limit of open files is %llu here, and doorward needs %d; raise it: ulimit -n %d",
+                         (unsigned long long)l.rlim_max, DESCRIPTORS_LEAST, DESCRIPTORS_LEAST);
+    if (l.rlim_cur < DESCRIPTORS_LEAST) {
+        l.rlim_cur = DESCRIPTORS_LEAST;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+    return 0;
+}
+
 static int prepare(struct run *r, struct error *err) {
     const struct place *p = r->q->place;
     int e = ulid_new(r->name);
     if (e < 0)
         return error_errno(err, e, "cannot make a name for the run");
-    e = take_signals(r, err);
+    e = take_descriptors(err);
+    if (e == 0)
+        e = take_signals(r, err);
     if (e == 0)
         e = live_take(p, r->name, &r->live, err);
     if (e == 0) /* the last characters of a ULID are random */
@@ -271,6 +293,7 @@ int control_run(const struct control_request *q, struct control_result *ret, str
         if (asked_to_stop(&r))
             break;
     finish_record(&r);
+    final_write(q->status_fd, r.final);
     deliver(&r);
     snprintf(ret->run, sizeof(ret->run), "%s", r.name);
     stop_name(&r.stop, ret->stop);

@@ -116,6 +116,7 @@ static int run(void) {
                                 .policy_digest = "0",
                                 .plans = plans,
                                 .n_plans = n_plans,
+                                .status_fd = -1,
                                 .in = 0,
                                 .out = -1,
                                 .err = -1};

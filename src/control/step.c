@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 
@@ -151,14 +152,11 @@ static int on_started(struct step *s, struct wire_message *m) {
     return r;
 }
 
-static void send_window(struct step *s) {
-    uint32_t rows, columns;
-    if (s->relay.master < 0 || !terminal_size(s->c->window, &rows, &columns))
-        return;
-    wire_begin(&s->out, LAUNCH_WINDOW);
-    wire_put_u32(&s->out, rows);
-    wire_put_u32(&s->out, columns);
-    wire_send(s->helper.channel, &s->out); /* one that does not fit is followed by another change, or does no harm */
+/* The kernel tells the worker's foreground processes by SIGWINCH. */
+static void pass_window(const struct step *s) {
+    struct winsize w;
+    if (s->relay.master >= 0 && ioctl(s->c->window, TIOCGWINSZ, &w) == 0)
+        ioctl(s->relay.master, TIOCSWINSZ, &w);
 }
 
 static int on_terminal(struct step *s, struct wire_message *m) {
@@ -171,7 +169,7 @@ static int on_terminal(struct step *s, struct wire_message *m) {
     relay_terminal(&s->relay, master, input ? s->c->input : -1);
     if (input)
         terminal_raw(s->c->input);
-    send_window(s);
+    pass_window(s);
     return 0;
 }
 
@@ -232,9 +230,9 @@ static const struct {
 } messages[] = {
     {LAUNCH_PLACED, IN(STEP_STARTING), on_placed},
     {LAUNCH_ENFORCED, IN(STEP_PLACED), on_enforced},
-    {LAUNCH_SPACE, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_space},
+    {LAUNCH_SPACE, IN(STEP_ENFORCED), on_space},
     {LAUNCH_STARTED, IN(STEP_ENFORCED), on_started},
-    {LAUNCH_TERMINAL, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_terminal},
+    {LAUNCH_TERMINAL, IN(STEP_PLACED), on_terminal},
     {LAUNCH_DENIED, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_denied},
     {LAUNCH_REFUSAL, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_refusal},
     {LAUNCH_ENDED, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_ended},
@@ -285,7 +283,7 @@ static void hear_signals(struct step *s) {
     while (read(s->c->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         int number = (int)info.ssi_signo;
         if (number == SIGWINCH) {
-            send_window(s);
+            pass_window(s);
         } else if (number == SIGCONT) {
             if (s->relay.master >= 0 && s->relay.input_from >= 0)
                 terminal_raw(s->c->input);

@@ -191,6 +191,8 @@ static void explain(const struct stop_facts *f, struct stop *s) {
         snprintf(s->message, sizeof(s->message), "killed by signal %u (%s)%s%s", f->end.value,
                  sigabbrev_np((int)f->end.value) ? sigabbrev_np((int)f->end.value) : "real-time", *detail ? ": " : "",
                  detail);
+    } else if (s->kind == STOP_STOPPED) {
+        snprintf(s->message, sizeof(s->message), "ended by an operator's signal");
     } else if (s->kind == STOP_FAILED || s->kind == STOP_ERROR) {
         snprintf(s->message, sizeof(s->message), "%s", detail);
     }

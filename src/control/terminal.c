@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -46,13 +45,4 @@ void terminal_restore(void) {
     saved.raw = 0;
     for (size_t i = 0; i < ELEMENTS(crashes); i++)
         signal(crashes[i], SIG_DFL);
-}
-
-bool terminal_size(int fd, uint32_t *ret_rows, uint32_t *ret_columns) {
-    struct winsize w;
-    if (ioctl(fd, TIOCGWINSZ, &w) < 0)
-        return false;
-    *ret_rows = w.ws_row;
-    *ret_columns = w.ws_col;
-    return true;
 }

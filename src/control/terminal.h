@@ -5,14 +5,8 @@
  * runs in: controller */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 /* Puts the terminal `fd` in raw mode; not a terminal: does nothing. */
 void terminal_raw(int fd);
 
 /* Puts it back. Fine when it is not raw. */
 void terminal_restore(void);
-
-/* Rows and columns of `fd`; false when it is no terminal. */
-bool terminal_size(int fd, uint32_t *ret_rows, uint32_t *ret_columns);

@@ -4,10 +4,10 @@
  *   START (plan, fds)            ->
  *                                <-     PLACED   the cgroup folders it is about to make
  *   CREATE                       ->              (the controller has them on record)
- *                                <-     ENFORCED what is in force, read back from the kernel
+ *                                <-     [TERMINAL], ENFORCED (what is in force, read back from the kernel), SPACE
  *   GO                           ->              (the record is written; the worker may start)
- *                                <-     SPACE, STARTED, [TERMINAL], DENIED*, REFUSAL
- *   SIGNAL*, WINDOW*, KILL       ->
+ *                                <-     STARTED, DENIED*, REFUSAL
+ *   SIGNAL*, KILL                ->
  *                                <-     ENDED    everything of the step is gone; then end of file
  *   at any time before STARTED:  <-     FAILED   nothing ran; then end of file
  *
@@ -27,7 +27,6 @@ enum launch_type {
     LAUNCH_CREATE,    /* - */
     LAUNCH_GO,        /* - */
     LAUNCH_SIGNAL,    /* u32 signal number: deliver to the worker's main process */
-    LAUNCH_WINDOW,    /* u32 rows, u32 columns of the terminal */
     LAUNCH_KILL,      /* u32 enum launch_reason: end the step now */
     LAUNCH_CLEAN, /* u32 n, n x text path of a cgroup folder: kill what is in it, remove it; answered by ENDED or FAILED
                    */
