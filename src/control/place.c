@@ -108,17 +108,21 @@ int place_find(struct place *ret, struct error *err) {
 }
 
 /* mkdir -p, 0700 as the XDG base directory specification asks of folders that are missing. The parents are the
- * user's and may be links; only the last folder is ours. */
+ * user's and may be links; only the last folder is ours. A parent that exists may be one that we could not have made:
+ * why that failed matters only when the next step finds it missing. */
 static int make_folders(const char *path) {
     char part[PATH_MAX];
+    int refused = 0;
     snprintf(part, sizeof(part), "%s", path);
     for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-            return -errno; /* a parent that exists may be one that we could not have made: the next step will tell */
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            refused = errno == ENOENT && refused ? refused : -errno;
         *slash = '/';
     }
-    return mkdir(part, 0700) < 0 && errno != EEXIST ? -errno : 0;
+    if (mkdir(part, 0700) == 0 || errno == EEXIST)
+        return 0;
+    return errno == ENOENT && refused ? refused : -errno;
 }
 
 static int open_folder(const char *path) {

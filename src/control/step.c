@@ -147,8 +147,10 @@ static int on_started(struct step *s, struct wire_message *m) {
     s->state = STEP_RUNNING;
     s->give_up_at = now_ms() + s->plan->limits[PLAN_WALL] + PATIENCE_MS; /* the launcher's own deadline comes first */
     int r = step_record(s, "step.start", json_pack("{s:I}", "pid", (json_int_t)pid), JOURNAL_WRITTEN);
-    if (r == 0 && s->c->stopped)
+    if (r == 0 && s->facts.operator_asked) { /* while it was being started: nobody told the worker yet */
+        s->facts.operator_asked = false;
         ask_to_stop(s, SIGTERM);
+    }
     return r;
 }
 
