@@ -52,6 +52,21 @@ TEST(shown_text_is_harmless) {
     CHECK_STR(str_safe(s, sizeof(s), "012\xc3\xa9" "6789"), "012...");
 }
 
+TEST(a_cut_message_stays_text) {
+    char long_text[2 * ERROR_MESSAGE_MAX + 1];
+    for (size_t shift = 0; shift < 4; shift++) {
+        struct error err = {0};
+        memset(long_text, 'x', sizeof(long_text));
+        for (size_t i = shift; i + 2 < sizeof(long_text); i += 2)
+            memcpy(long_text + i, "\xc3\xbc", 2);
+        long_text[sizeof(long_text) - 1] = 0;
+        CHECK_EQ(error_set(&err, -EINVAL, "%s", long_text), -EINVAL);
+        CHECK(str_is_utf8(err.message, strlen(err.message), NULL));
+        CHECK_STR(err.message + strlen(err.message) - 3, "...");
+        CHECK(error_wrap(&err, "%.10s", "front") == -EINVAL && str_is_utf8(err.message, strlen(err.message), NULL));
+    }
+}
+
 TEST(near_words_are_found) {
     static const char *const words[] = {"memory", "network", "wall", NULL};
     CHECK_STR(str_near("memroy", words), "memory");

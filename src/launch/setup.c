@@ -174,7 +174,7 @@ static void listen_for_dw(struct setup *s) {
     must_errno(s, sys(s->listener), "cannot make the socket of dw");
     must_errno(s, sys(bind(s->listener, (struct sockaddr *)&address, sizeof(address))),
                "cannot place the socket of dw");
-    must_errno(s, sys(fchmodat(s->root.fd, SOCKET_INSIDE + 1, 0666, 0)), "cannot open the socket of dw");
+    must_errno(s, sys(fchmodat(s->root.fd, &SOCKET_INSIDE[1], 0666, 0)), "cannot open the socket of dw");
     must_errno(s, sys(listen(s->listener, 4)), "cannot listen for dw");
 }
 
