@@ -73,6 +73,17 @@ TEST(near_words_are_found) {
     CHECK(str_near("zzzzzz", words) == NULL);
 }
 
+TEST(strv_copies_whole) {
+    _cleanup_strv_ char **v = NULL, **copy = NULL, **none = NULL;
+    CHECK(strv_add(&v, "a") == 0 && strv_add(&v, "") == 0);
+    CHECK_EQ(strv_copy(v, &copy), 0);
+    CHECK_EQ(strv_count(copy), 2);
+    CHECK(copy[0] != v[0]);
+    CHECK_STR(copy[0], "a");
+    CHECK_EQ(strv_copy(NULL, &none), 0);
+    CHECK(none == NULL);
+}
+
 TEST(strv_grows) {
     _cleanup_strv_ char **v = NULL;
     for (int i = 0; i < 1000; i++) {

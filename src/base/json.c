@@ -91,10 +91,13 @@ int json_get_strv(const json_t *object, const char *path, const char *key, char 
     int r = json_get_array(object, path, key, &array, err);
     if (r < 0)
         return r;
+    size_t n = json_array_size(array);
+    if (n && !(v = calloc(n + 1, sizeof(*v))))
+        return error_set(err, -ENOMEM, "out of memory");
     json_array_foreach(array, i, item) {
         if (!json_is_string(item))
             return error_set(err, -EINVAL, "%s.%s[%zu] must be a string", path, key, i);
-        if (strv_add(&v, json_string_value(item)) < 0)
+        if (!(v[i] = strdup(json_string_value(item))))
             return error_set(err, -ENOMEM, "out of memory");
     }
     *ret = TAKE_PTR(v);

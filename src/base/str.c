@@ -169,6 +169,18 @@ int strv_add(char ***v, const char *s) {
     return 0;
 }
 
+int strv_copy(char *const *v, char ***ret) {
+    size_t n = strv_count(v);
+    _cleanup_strv_ char **copy = n ? calloc(n + 1, sizeof(*copy)) : NULL;
+    if (n && !copy)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (!(copy[i] = strdup(v[i])))
+            return -ENOMEM;
+    *ret = TAKE_PTR(copy);
+    return 0;
+}
+
 bool strv_contains(char *const *v, const char *s) {
     for (size_t i = 0; v && v[i]; i++)
         if (!strcmp(v[i], s))

@@ -47,6 +47,8 @@ static inline void strv_freep(char ***v) {
 size_t strv_count(char *const *v);
 /* Appends a copy of `s`. 0 or -ENOMEM. */
 int strv_add(char ***v, const char *s);
+/* A copy of the whole array, NULL for an empty one. 0 or -ENOMEM. Linear, where repeated strv_add counts each time. */
+int strv_copy(char *const *v, char ***ret);
 bool strv_contains(char *const *v, const char *s);
 
 /* The word of `words` (NULL-terminated) nearest to `s` by edit distance, when near enough to be a slip; else NULL. */

@@ -61,15 +61,13 @@ int compile_workdir(struct compile *c) {
 /* -- the rest, as it stands in the policy -- */
 
 static int compile_command(struct compile *c) {
-    const char *const shell[] = {"/bin/sh", "-c", c->step->shell, NULL};
-    const char *const *argv = c->step->shell ? shell : (const char *const *)c->step->run;
+    char *const shell[] = {"/bin/sh", "-c", (char *)c->step->shell, NULL}, *const *argv = shell;
+    if (!c->step->shell)
+        argv = c->step->run;
     if (!argv[0][0])
         return tree_error(&c->p->tree, compile_node(c, "run")->first, false, c->err, -EINVAL,
                           "the program's name is empty");
-    for (size_t i = 0; argv[i]; i++)
-        if (strv_add(&c->plan.argv, argv[i]) < 0)
-            return compile_out_of_memory(c);
-    return 0;
+    return strv_copy(argv, &c->plan.argv) < 0 ? compile_out_of_memory(c) : 0;
 }
 
 static int compile_exports(struct compile *c) {
@@ -138,15 +136,17 @@ static const char *without_path(const char *message) {
 }
 
 static int check(struct compile *c) {
-    static const char *const keys[] = {"workdir", "env", "inputs", "exports", "limits"};
+    static const char *const keys[][2] = {
+        {"workdir", "workdir"}, {"argv", "run"}, {"env", "env"}, {"inputs", "inputs"}, {"exports", "exports"},
+    }; /* member of the plan, key of the step */
     struct error err = {0};
     if (plan_check(&c->plan, &err) == 0)
         return 0;
     const struct node *n = node_of_item(c, err.message);
     const char *field = strncmp(err.message, "plan.", 5) ? "" : err.message + 5;
     for (size_t i = 0; i < ELEMENTS(keys) && !n; i++)
-        if (!strncmp(field, keys[i], strlen(keys[i])))
-            n = compile_node(c, keys[i]);
+        if (!strncmp(field, keys[i][0], strlen(keys[i][0])))
+            n = compile_node(c, keys[i][1]);
     error_set(c->err, err.code, "%s", n ? without_path(err.message) : err.message);
     return tree_wrap(&c->p->tree, n ? n : c->step->is.node, false, c->err);
 }

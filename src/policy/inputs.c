@@ -57,13 +57,6 @@ static int check_sensitive(struct compile *c, const struct policy_input *in, con
                str_safe(safe, sizeof(safe), source), why.bytes);
 }
 
-static int copy_patterns(char **from, char ***to) {
-    for (size_t i = 0; from && from[i]; i++)
-        if (strv_add(to, from[i]) < 0)
-            return -ENOMEM;
-    return 0;
-}
-
 static int compile_input(struct compile *c, const struct policy_input *in, struct plan_input *ret) {
     enum policy_type type;
     ret->kind = kind_of(in);
@@ -77,7 +70,7 @@ static int compile_input(struct compile *c, const struct policy_input *in, struc
     ret->directory = type == POLICY_FOLDER;
     ret->sensitive = in->sensitive;
     ret->target = strdup(in->is.name);
-    if (!ret->target || copy_patterns(in->exclude, &ret->exclude) < 0 || copy_patterns(in->only, &ret->only) < 0)
+    if (!ret->target || strv_copy(in->exclude, &ret->exclude) < 0 || strv_copy(in->only, &ret->only) < 0)
         return compile_out_of_memory(c);
     return 0;
 }
