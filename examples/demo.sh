@@ -40,14 +40,14 @@ title "2. The run: this source tree, built by meson, ninja and gcc behind the wa
 status=0
 { show "$doorward" run --status-fd 9 examples/build.yaml 9>"$out/status" 2>&1 || echo $? >"$out/failed"; } | trim
 [ ! -e "$out/failed" ] || status=$(cat "$out/failed")
-echo "exit status $status; final record: $(cut -c1-300 "$out/status")"
+echo "exit status $status; the final record begins: $(cut -c1-200 "$out/status")"
 [ "$status" -eq 0 ] || { echo "demo: the build did not complete: see 'doorward show last'" >&2; exit 1; }
 
 title "3. What came out"
 show "$doorward" show last
-digest=$(/usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["artifacts"][0]["digest"])' "$out/status")
-state=${XDG_STATE_HOME:-$([ "$(id -u)" -eq 0 ] && echo /var/lib || echo "$HOME/.local/state")}/doorward
-blob=$(find "$state/blobs" -path "*/${digest%"${digest#??}"}/${digest#??}*" -type f | head -n 1)
+run=$(sed 's/.*"run":"\([0-9A-Z]*\)".*/\1/' "$out/status")
+show "$doorward" artifacts "$run"
+blob=$("$doorward" artifacts "$run" | sed -n 's/^ *\(\/.*blobs.*\)/\1/p')
 cp "$blob" "$out/doorward"
 chmod +x "$out/doorward"
 echo "sha256 of the stored file: $(sha256sum <"$out/doorward" | cut -c1-64)"
@@ -55,7 +55,7 @@ echo "the exported program, itself run behind the walls:"
 show "$doorward" run --read "$out/doorward:/in/doorward" -- /in/doorward --version
 
 title "4. The record can be checked"
-show "$doorward" verify last
+show "$doorward" verify "$run"
 
 title "5. The source tree is as it was"
 after=$(tree_digest)
@@ -65,6 +65,7 @@ echo "after  $after"
 
 title "6. A script from a stranger"
 show "$doorward" run examples/untrusted.yaml
-show "$doorward" ps | head -n 6
+show "$doorward" ps | head -n 5
 
-title "Next: doorward lab tries every wall on this host; doorward help lists the verbs; README.md says the rest"
+title "Next: 'doorward lab' tries every wall on this host, 'doorward help' lists the verbs, README.md says the rest"
+echo "(doorward is $doorward; 'make install' puts it in place)"
