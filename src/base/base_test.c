@@ -46,7 +46,10 @@ TEST(utf8_is_strict) {
 TEST(shown_text_is_harmless) {
     char t[64];
     CHECK_STR(str_safe(t, sizeof(t), "a\nb\033[2J\xff"), "a\\x0ab\\x1b[2J\\xff");
-    CHECK_STR(str_safe(t, sizeof(t), "\xe2\x80\xae" "x\xc2\x9b"), "\\u{202e}x\\u{009b}");
+    CHECK_STR(str_safe(t, sizeof(t),
+                       "\xe2\x80\xae"
+                       "x\xc2\x9b"),
+              "\\u{202e}x\\u{009b}");
     char s[8];
     CHECK_STR(str_safe(s, sizeof(s), "0123456789"), "0123...");
     CHECK_STR(str_safe(s, sizeof(s), "012\xc3\xa9" "6789"), "012...");
@@ -65,6 +68,12 @@ TEST(a_cut_message_stays_text) {
         CHECK_STR(err.message + strlen(err.message) - 3, "...");
         CHECK(error_wrap(&err, "%.10s", "front") == -EINVAL && str_is_utf8(err.message, strlen(err.message), NULL));
     }
+}
+
+TEST(json_strings_are_escaped) {
+    _cleanup_buf_ struct buf b = {0};
+    CHECK(str_put_json(&b, "a\"b\\c\n\x01\xc3\xbc") == 0);
+    CHECK_STR(b.bytes, "\"a\\\"b\\\\c\\u000a\\u0001\xc3\xbc\"");
 }
 
 TEST(near_words_are_found) {

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _cleanup_(f)   __attribute__((cleanup(f)))
 #define _printf_(a, b) __attribute__((format(printf, a, b)))
-#define _must_check_ __attribute__((warn_unused_result))
+#define _must_check_   __attribute__((warn_unused_result))
 
 static inline void freep(void *p) {
     free(*(void **)p);
@@ -19,19 +19,19 @@ static inline void freep(void *p) {
 #define _cleanup_free_ _cleanup_(freep)
 
 /* Moves a pointer out of a variable that owns it. */
-#define TAKE_PTR(p)            \
-    ({                         \
-        __typeof__(p) t_ = (p); \
-        (p) = NULL;            \
-        t_;                    \
+#define TAKE_PTR(p)                                                                                                    \
+    ({                                                                                                                 \
+        __typeof__(p) t_ = (p);                                                                                        \
+        (p) = NULL;                                                                                                    \
+        t_;                                                                                                            \
     })
 
 /* Moves a descriptor out of a variable that owns it. */
-#define TAKE_FD(fd)    \
-    ({                 \
-        int t_ = (fd); \
-        (fd) = -1;     \
-        t_;            \
+#define TAKE_FD(fd)                                                                                                    \
+    ({                                                                                                                 \
+        int t_ = (fd);                                                                                                 \
+        (fd) = -1;                                                                                                     \
+        t_;                                                                                                            \
     })
 
 #define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))

@@ -15,7 +15,7 @@ static void store(struct error *err, const char *format, va_list args) {
         memcpy(err->message + str_boundary(err->message, sizeof(err->message) - 4), "...", 4);
 }
 
-int (error_set)(struct error *err, int code, const char *format, ...) {
+int(error_set)(struct error *err, int code, const char *format, ...) {
     if (err) {
         va_list args;
         va_start(args, format);
@@ -26,7 +26,7 @@ int (error_set)(struct error *err, int code, const char *format, ...) {
     return code;
 }
 
-int (error_errno)(struct error *err, int code, const char *format, ...) {
+int(error_errno)(struct error *err, int code, const char *format, ...) {
     if (err) {
         va_list args;
         char text[ERROR_MESSAGE_MAX];
@@ -38,7 +38,7 @@ int (error_errno)(struct error *err, int code, const char *format, ...) {
     return code;
 }
 
-int (error_wrap)(struct error *err, const char *format, ...) {
+int(error_wrap)(struct error *err, const char *format, ...) {
     if (!err)
         return -EINVAL;
     char old[ERROR_MESSAGE_MAX], front[ERROR_MESSAGE_MAX];

@@ -30,6 +30,6 @@ int error_wrap(struct error *err, const char *format, ...) _printf_(2, 3);
 static inline int error_code(int code) {
     return code < 0 ? code : -1;
 }
-#define error_set(...) error_code(error_set(__VA_ARGS__))
+#define error_set(...)   error_code(error_set(__VA_ARGS__))
 #define error_errno(...) error_code(error_errno(__VA_ARGS__))
-#define error_wrap(...) error_code(error_wrap(__VA_ARGS__))
+#define error_wrap(...)  error_code(error_wrap(__VA_ARGS__))

@@ -104,8 +104,9 @@ static int open_beneath_slowly(int dirfd, const char *path, int flags, mode_t mo
             return -EXDEV;
         path += n;
         bool last = path[strspn(path, "/")] == 0;
-        int next = openat(at, name, last ? flags | O_NOFOLLOW | O_CLOEXEC : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-                          last ? mode : 0);
+        int next =
+            openat(at, name, last ? flags | O_NOFOLLOW | O_CLOEXEC : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                   last ? mode : 0);
         if (next < 0)
             return errno == ENOTDIR && !last ? -ELOOP : -errno;
         fd_close(at);

@@ -79,14 +79,36 @@ const char *str_safe(char *to, size_t room, const char *s) {
     return to;
 }
 
+int str_put_json(struct buf *b, const char *s) {
+    buf_puts(b, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            buf_printf(b, "\\%c", c);
+        else if (c < 0x20)
+            buf_printf(b, "\\u%04x", c);
+        else
+            buf_put(b, s, 1);
+    }
+    return buf_puts(b, "\"");
+}
+
 struct unit {
     const char *name;
     uint64_t factor;
 };
 
 static const struct unit size_units[] = {
-    {"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"TB", 1000000000000ULL},
-    {"GB", 1000000000},  {"MB", 1000000},     {"kB", 1000},        {"KB", 1000},        {"B", 1},
+    {"TiB", 1ULL << 40},
+    {"GiB", 1ULL << 30},
+    {"MiB", 1ULL << 20},
+    {"KiB", 1ULL << 10},
+    {"TB", 1000000000000ULL},
+    {"GB", 1000000000},
+    {"MB", 1000000},
+    {"kB", 1000},
+    {"KB", 1000},
+    {"B", 1},
     {"", 1},
 };
 static const struct unit duration_units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};

@@ -23,6 +23,9 @@ const char *str_safe(char *to, size_t room, const char *s);
 /* The largest offset up to `n` at which UTF-8 text can be cut without dividing a character. */
 size_t str_boundary(const char *s, size_t n);
 
+/* Appends `s` (UTF-8) as a JSON string with its quotes (RFC 8259, section 7), where a whole JSON library is too much. */
+int str_put_json(struct buf *b, const char *s);
+
 /* Sizes: "512", "64KiB" "1MiB" "2GiB" "1TiB" (binary) or "500kB" "500KB" "20MB" "2GB" "1TB"
  * (decimal), no sign, no fraction. -EINVAL, or -ERANGE past 2^63-1. */
 int str_parse_size(const char *s, uint64_t *ret_bytes);

@@ -14,16 +14,16 @@
 #include <sys/wait.h>
 
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/str.h"
+#include "plan/plan.h"
 #include "wire/launch.h"
 
 static struct wire_message in, out;
-static json_t *plan;
+static struct plan plan;
 static int streams[3];
 
 static const char *word(size_t i) {
-    const char *s = json_string_value(json_array_get(json_object_get(plan, "argv"), i));
-    return s ? s : "";
+    return i < strv_count(plan.argv) ? plan.argv[i] : "";
 }
 
 static void say(void) {
@@ -46,7 +46,7 @@ static void take_start(void) {
     int fd = wire_take_fd(&in);
     for (int i = 0; i < 3; i++)
         streams[i] = wire_take_fd(&in);
-    if (wire_end(&in) < 0 || fd_read_file(fd, 1 << 20, &text, &n, NULL) < 0 || json_read(text, n, &plan, NULL) < 0)
+    if (wire_end(&in) < 0 || fd_read_file(fd, 1 << 20, &text, &n, NULL) < 0 || plan_unpack(text, n, &plan, NULL) < 0)
         _exit(1);
 }
 
@@ -73,7 +73,7 @@ static void say_space(void) {
     wire_begin(&out, LAUNCH_SPACE);
     wire_put_u32(&out, 1);
     wire_put_text(&out, "/out");
-    int fd = open(json_string_value(json_object_get(plan, "workdir")), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(plan.workdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     wire_put_fd(&out, fd);
     say();
     close(fd);

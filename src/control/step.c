@@ -358,7 +358,10 @@ static int put_streams(struct step *s) {
 }
 
 static int send_start(struct step *s, struct error *err) {
-    int plan = fd_sealed("plan", s->text, strlen(s->text));
+    _cleanup_buf_ struct buf packed = {0};
+    int plan = plan_pack(s->plan, &packed);
+    if (plan == 0)
+        plan = fd_sealed("plan", packed.bytes, packed.n);
     if (plan < 0)
         return place_error(err, plan, "step %s: cannot hand over the plan", s->plan->step);
     s->given[3] = plan;

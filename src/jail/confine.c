@@ -53,7 +53,7 @@ int confine_no_new_privileges(void) {
 
 int confine_limit(int resource, uint64_t value) {
     struct rlimit limit = {value, value};
-    return setrlimit((__rlimit_resource_t)resource, &limit) < 0 ? -errno : 0;
+    return syscall(SYS_prlimit64, 0, resource, &limit, NULL) < 0 ? -errno : 0;
 }
 
 int confine_no_core(void) {

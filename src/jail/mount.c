@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 
 #include "base/fd.h"
+#include "base/linux_compat.h"
 
 /* What the kernel wrote about a failure into the file system context ("e overlay: ..."), for the message. */
 static void kernel_words(int fs, char *to, size_t room) {
@@ -18,12 +18,12 @@ static void kernel_words(int fs, char *to, size_t room) {
 
 static int finish(int fs, const char *type, uint64_t attributes, struct error *err) {
     char words[200];
-    if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0) {
+    if (dw_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0) {
         int code = -errno;
         kernel_words(fs, words, sizeof(words));
         return error_errno(err, code, "cannot make a %s file system%s%s", type, *words ? ": " : "", words);
     }
-    int fd = fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes);
+    int fd = dw_fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes);
     return fd < 0 ? error_errno(err, -errno, "cannot mount a %s file system", type) : fd;
 }
 
@@ -31,13 +31,13 @@ static int set_option(int fs, const char *option) {
     char name[64];
     const char *equals = strchr(option, '=');
     if (!equals)
-        return fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
+        return dw_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
     snprintf(name, sizeof(name), "%.*s", (int)(equals - option), option);
-    return fsconfig(fs, FSCONFIG_SET_STRING, name, equals + 1, 0);
+    return dw_fsconfig(fs, FSCONFIG_SET_STRING, name, equals + 1, 0);
 }
 
 int mount_new(const char *type, const char *const *options, uint64_t attributes, struct error *err) {
-    _cleanup_fd_ int fs = fsopen(type, FSOPEN_CLOEXEC);
+    _cleanup_fd_ int fs = dw_fsopen(type, FSOPEN_CLOEXEC);
     if (fs < 0)
         return error_errno(err, -errno, "cannot open file system type %s", type);
     for (size_t i = 0; options && options[i]; i++)
@@ -58,40 +58,41 @@ int mount_tmpfs(uint64_t bytes, uint64_t inodes, mode_t mode, struct error *err)
 }
 
 int mount_tree(int dirfd, const char *path, uint64_t attributes) {
-    _cleanup_fd_ int fd = open_tree(
+    _cleanup_fd_ int fd = dw_open_tree(
         dirfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
     if (fd < 0)
         return -errno;
-    struct mount_attr attr = {.attr_set = attributes, .propagation = MS_PRIVATE};
-    if (mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+    struct mount_attr attr = {.attr_set = attributes,
+                              .propagation = 1 << 18 /* MS_PRIVATE; its header and linux/mount.h exclude each other */};
+    if (dw_mount_setattr(fd, AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
         return -errno;
     return TAKE_FD(fd);
 }
 
 int mount_idmap(int fd, int userns_fd) {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns_fd};
-    return mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ? -errno : 0;
+    return dw_mount_setattr(fd, AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0 ? -errno : 0;
 }
 
 int mount_attach(int fd, int target_fd) {
-    return move_mount(fd, "", target_fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
+    return dw_move_mount(fd, target_fd) < 0 ? -errno : 0;
 }
 
 /* A layer by descriptor; kernels before 6.13 take only a path, for which /proc/self/fd serves. */
 static int set_layer(int fs, const char *key, const char *old_key, int fd) {
     char path[40];
-    if (fsconfig(fs, FSCONFIG_SET_FD, key, NULL, fd) == 0)
+    if (dw_fsconfig(fs, FSCONFIG_SET_FD, key, NULL, fd) == 0)
         return 0;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (fsconfig(fs, FSCONFIG_SET_STRING, key, path, 0) == 0)
+    if (dw_fsconfig(fs, FSCONFIG_SET_STRING, key, path, 0) == 0)
         return 0;
-    return old_key && fsconfig(fs, FSCONFIG_SET_STRING, old_key, path, 0) == 0 ? 0 : -errno;
+    return old_key && dw_fsconfig(fs, FSCONFIG_SET_STRING, old_key, path, 0) == 0 ? 0 : -errno;
 }
 
 int mount_overlay(const int *lowers, size_t n_lowers, int upper, int work, bool trusted, struct error *err) {
     static const char *const trusted_options[] = {"redirect_dir=on", "index=on"};
     static const char *const user_options[] = {"userxattr"};
-    _cleanup_fd_ int fs = fsopen("overlay", FSOPEN_CLOEXEC);
+    _cleanup_fd_ int fs = dw_fsopen("overlay", FSOPEN_CLOEXEC);
     if (fs < 0)
         return error_errno(err, -errno, "cannot open file system type overlay");
     for (size_t i = 0; i < n_lowers; i++) {

@@ -76,9 +76,7 @@ static int judge(struct launch *l, enum plan_wall wall, bool holds, const char *
     if (!word)
         return error_set(err, -EPERM, "wall %s does not hold: %s; say `degrade: [%s]` (--degrade %s) to go without it",
                          plan_wall_names[wall], why, plan_wall_names[wall], plan_wall_names[wall]);
-    char text[200];
-    snprintf(text, sizeof(text), "%s%s", holds || !wall_stands(l, wall) ? "" : "degraded: ", word);
-    json_object_set_new(l->walls, plan_wall_names[wall], json_string(text));
+    snprintf(l->held.walls[wall], WALL_ROOM, "%s%s", holds || !wall_stands(l, wall) ? "" : "degraded: ", word);
     return 0;
 }
 
@@ -120,8 +118,7 @@ int confirm_walls(struct launch *l, struct error *err) {
     }
     /* Not a wall of its own: what it would hold is refused or degraded limit by limit. */
     if (!group && wall_stands(l, PLAN_WALL_CGROUP))
-        json_object_set_new(
-            l->walls, plan_wall_names[PLAN_WALL_CGROUP],
-            json_string("not there: no control group is ours to make on this host; limits are held as listed"));
+        snprintf(l->held.walls[PLAN_WALL_CGROUP], WALL_ROOM,
+                 "not there: no control group is ours to make on this host; limits are held as listed");
     return 0;
 }

@@ -6,11 +6,11 @@
  * runs in: launcher, and its set-up child */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/linux_compat.h"
 #include "base/str.h"
 #include "jail/mount.h"
 #include "jail/ns.h"

@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "jail/cgroup.h"
 #include "plan/plan.h"
 #include "wire/inner.h"
@@ -24,6 +23,18 @@
 #define LAUNCH_CHANNEL  3
 #define LAUNCH_ID_RANGE 65536 /* ids of one run, root mode */
 #define LAUNCH_AGENT    1000  /* the worker's uid and gid inside */
+
+/* What holds, as asked of the kernel: the content of ENFORCED. */
+enum { NOTES_MAX = 20, NOTE_ROOM = 300, WALL_ROOM = 200 };
+struct held {
+    struct {
+        const char *by;    /* NULL: not judged (the lab took the limit off) */
+        uint64_t in_force; /* UINT64_MAX: nothing holds it, as the policy allows */
+    } limits[PLAN_LIMIT_N];
+    char walls[PLAN_WALL_N][WALL_ROOM];
+    char notes[NOTES_MAX][NOTE_ROOM];
+    unsigned n_notes;
+};
 
 struct launch {
     struct plan plan;
@@ -35,7 +46,7 @@ struct launch {
     int program;      /* doorward-init, O_PATH */
     int program_tree; /* the same as a detached mount (root mode), else -1 */
     struct cgroup group;
-    json_t *limits, *walls, *notes; /* what ENFORCED says */
+    struct held held; /* what ENFORCED says */
 
     int space;   /* the one writable, limited file system; -1 until there */
     int devices; /* a detached /dev with nodes (root mode), else -1 */
@@ -125,7 +136,10 @@ int limits_carry(const struct launch *l, struct error *err);
 /* How many processes of ours count against the worker's processes: init and the reaper. */
 enum { LIMITS_OUR_PROCESSES = 2 };
 
-/* confirm.c: asks the kernel whether the walls hold around init and the reaper; fills l->walls. */
+/* The content of ENFORCED as JSON. 0 or -ENOMEM. */
+int held_print(const struct launch *l, struct buf *out);
+
+/* confirm.c: asks the kernel whether the walls hold around init and the reaper; fills l->held.walls. */
 int confirm_walls(struct launch *l, struct error *err);
 
 /* watch.c: from GO to the end. 0 when the step ended and everything of it is confirmed gone. */

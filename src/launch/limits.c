@@ -11,25 +11,56 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "jail/confine.h"
 #include "launch/launch.h"
 
 void launch_note(struct launch *l, const char *format, ...) {
-    enum { NOTES_MAX = 20 };
-    char text[300];
     va_list args;
-    if (json_array_size(l->notes) >= NOTES_MAX)
+    if (l->held.n_notes == NOTES_MAX)
         return;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    vsnprintf(l->held.notes[l->held.n_notes++], NOTE_ROOM, format, args);
     va_end(args);
-    json_array_append_new(l->notes, json_string(text));
 }
 
 static void enforce(struct launch *l, enum plan_limit limit, const char *by, uint64_t in_force) {
-    json_t *row = json_pack("{s:I,s:s}", "asked", (json_int_t)l->plan.limits[limit], "by", by);
-    json_object_set_new(row, "in_force", in_force == UINT64_MAX ? json_null() : json_integer((json_int_t)in_force));
-    json_object_set_new(l->limits, plan_limit_names[limit], row);
+    l->held.limits[limit].by = by;
+    l->held.limits[limit].in_force = in_force;
+}
+
+static void print_limit(const struct launch *l, enum plan_limit limit, struct buf *out) {
+    uint64_t in_force = l->held.limits[limit].in_force;
+    buf_printf(out, "\"%s\":{\"asked\":%llu,\"by\":\"%s\",\"in_force\":", plan_limit_names[limit],
+               (unsigned long long)l->plan.limits[limit], l->held.limits[limit].by);
+    if (in_force == UINT64_MAX)
+        buf_puts(out, "null}");
+    else
+        buf_printf(out, "%llu}", (unsigned long long)in_force);
+}
+
+int held_print(const struct launch *l, struct buf *out) {
+    const char *comma = "";
+    buf_printf(out, "{\"ids\":{\"inside\":%u,\"outside\":%u},\"limits\":{", l->id,
+               l->root ? l->uid_base + l->id : (unsigned)geteuid());
+    for (size_t i = 0; i < PLAN_LIMIT_N; i++) {
+        if (!l->held.limits[i].by)
+            continue;
+        buf_puts(out, comma);
+        print_limit(l, i, out);
+        comma = ",";
+    }
+    buf_puts(out, "},\"notes\":[");
+    for (unsigned i = 0; i < l->held.n_notes; i++) {
+        buf_puts(out, i ? "," : "");
+        str_put_json(out, l->held.notes[i]);
+    }
+    buf_puts(out, "],\"walls\":{");
+    for (size_t i = 0; i < PLAN_WALL_N; i++) {
+        buf_printf(out, "%s\"%s\":", i ? "," : "", plan_wall_names[i]);
+        str_put_json(out, l->held.walls[i]);
+    }
+    return buf_puts(out, "}}");
 }
 
 static const char *group_name(const struct launch *l) {
@@ -123,7 +154,7 @@ int limits_make(struct launch *l, struct error *err) {
 }
 
 static bool by_rlimit(const struct launch *l, enum plan_limit limit) {
-    const char *by = json_string_value(json_object_get(json_object_get(l->limits, plan_limit_names[limit]), "by"));
+    const char *by = l->held.limits[limit].by;
     return by && !strcmp(by, "rlimit");
 }
 

@@ -49,7 +49,9 @@ static int read_plan(struct launch *l, int fd, struct error *err) {
     size_t n;
     int r = fd_read_file(fd, PLAN_ENCODED_MAX, &bytes, &n, err);
     _cleanup_free_ char *owned = bytes;
-    return r < 0 ? r : plan_decode(owned, n, &l->plan, err);
+    if (r == 0)
+        r = plan_unpack(owned, n, &l->plan, err);
+    return r < 0 ? r : plan_check(&l->plan, err);
 }
 
 static int receive_start(struct launch *l, struct error *err) {
@@ -242,10 +244,7 @@ int main(void) {
                         .devices = -1,
                         .pidfd = -1,
                         .inner = -1,
-                        .listener = -1,
-                        .limits = json_object(),
-                        .walls = json_object(),
-                        .notes = json_array()};
+                        .listener = -1};
     l.group = (struct cgroup){.dir = {-1, -1, -1, -1}};
     l.end = (struct launch_end){.memory_peak = UINT64_MAX};
     int got = wire_receive(LAUNCH_CHANNEL, &l.m);

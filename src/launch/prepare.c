@@ -9,12 +9,12 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/linux_compat.h"
 #include "base/str.h"
 #include "jail/mount.h"
 #include "launch/launch.h"

@@ -10,12 +10,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/linux_compat.h"
 #include "base/str.h"
 #include "jail/mount.h"
 #include "launch/launch.h"
@@ -280,10 +280,11 @@ int root_attach_proc(const struct launch *l, const struct root *r, struct error 
 
 int root_enter(const struct root *r, struct error *err) {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (mount_setattr(r->fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+    if (dw_mount_setattr(r->fd, AT_EMPTY_PATH, &attr) < 0)
         return error_errno(err, -errno, "cannot make the sandbox's root read-only");
     /* pivot_root(2), "pivot_root(".", ".")": the old root lies on top of the new one for a moment and is let go. */
-    if (fchdir(r->fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+    if (fchdir(r->fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+        syscall(SYS_umount2, ".", 2 /* MNT_DETACH */) < 0 || chdir("/") < 0)
         return error_errno(err, -errno, "cannot enter the sandbox's root");
     return 0;
 }

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -28,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/linux_compat.h"
 #include "base/str.h"
 #include "jail/confine.h"
 #include "jail/landlock.h"
@@ -116,7 +116,8 @@ static void enter_namespaces(struct setup *s) {
     if (wall_stands(s->l, PLAN_WALL_NET))
         must_errno(s, ns_loopback_up(), "cannot bring the sandbox's loopback up");
     /* Nothing that is mounted outside from now on may appear inside. */
-    must_errno(s, sys(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)), "cannot cut off mounts");
+    must_errno(s, sys(syscall(SYS_mount, NULL, "/", NULL, 0x44000 /* MS_REC | MS_PRIVATE */, NULL)),
+               "cannot cut off mounts");
 }
 
 /* --- 2. build --- */
@@ -269,7 +270,7 @@ static void place(struct setup *s, const int *fds, size_t n, int first) {
 }
 
 static void exec_program(struct setup *s, int program, char *const argv[], char *const env[]) {
-    execveat(program, "", argv, env, AT_EMPTY_PATH);
+    syscall(SYS_execveat, program, "", argv, env, AT_EMPTY_PATH);
     must_errno(s, -errno, "cannot run doorward-init in the sandbox (is it readable and executable for everybody?)");
 }
 

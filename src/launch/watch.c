@@ -148,15 +148,11 @@ static int tell_space(struct launch *l) {
 }
 
 static int tell_enforced(struct launch *l) {
-    _cleanup_json_ json_t *ids = json_pack("{s:i,s:I}", "inside", (int)l->id, "outside",
-                                           (json_int_t)(l->root ? l->uid_base + l->id : geteuid()));
-    _cleanup_json_ json_t *all =
-        json_pack("{s:O,s:O,s:O,s:O}", "limits", l->limits, "walls", l->walls, "notes", l->notes, "ids", ids);
-    _cleanup_free_ char *text = all ? json_canonical(all) : NULL;
-    if (!text)
+    _cleanup_buf_ struct buf text = {0};
+    if (held_print(l, &text) < 0)
         return -ENOMEM;
     wire_begin(&l->m, LAUNCH_ENFORCED);
-    wire_put_text(&l->m, text);
+    wire_put_text(&l->m, text.bytes);
     return wire_send(LAUNCH_CHANNEL, &l->m);
 }
 
@@ -333,7 +329,7 @@ static int turn(struct watch *w) {
 }
 
 static bool memory_is_watched(const struct launch *l) {
-    const char *by = json_string_value(json_object_get(json_object_get(l->limits, "memory"), "by"));
+    const char *by = l->held.limits[PLAN_MEMORY].by;
     return by && !strcmp(by, "watch");
 }
 

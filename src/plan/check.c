@@ -3,6 +3,7 @@
  * The launcher runs this again on what it decodes, so a mistake in a front end cannot reach the kernel.
  * runs in: controller, launcher, cli */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

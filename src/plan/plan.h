@@ -15,15 +15,17 @@
 
 #include "base/buf.h"
 #include "base/digest.h"
+#include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
 
-#define PLAN_VERSION 1
-#define PLAN_NAME_MAX 64          /* task, step and export names: [a-z0-9][a-z0-9_-]* */
-#define PLAN_PATH_MAX 4095        /* bytes of one path (PATH_MAX without NUL) */
-#define PLAN_ARG_MAX 131071       /* bytes of one argument or NAME=value: the kernel's MAX_ARG_STRLEN (execve(2)) */
-#define PLAN_ARGS_TOTAL_MAX (2000u << 10) /* bytes of argv and env together: a quarter of the usual 8 MiB stack (execve(2)), less what the kernel adds */
-#define PLAN_INPUTS_MAX 8192      /* more mounts than this would pass fs.mount-max hosts set; also bounds the encoding */
+#define PLAN_VERSION  1
+#define PLAN_NAME_MAX 64     /* task, step and export names: [a-z0-9][a-z0-9_-]* */
+#define PLAN_PATH_MAX 4095   /* bytes of one path (PATH_MAX without NUL) */
+#define PLAN_ARG_MAX  131071 /* bytes of one argument or NAME=value: the kernel's MAX_ARG_STRLEN (execve(2)) */
+#define PLAN_ARGS_TOTAL_MAX                                                                                            \
+    (2000u                                                                                                             \
+     << 10) /* bytes of argv and env together: a quarter of the usual 8 MiB stack (execve(2)), less what the kernel adds */
+#define PLAN_INPUTS_MAX  8192 /* more mounts than this would pass fs.mount-max hosts set; also bounds the encoding */
 #define PLAN_EXPORTS_MAX 256
 #define PLAN_ENCODED_MAX (64u << 20) /* bytes of the encoded plan */
 
@@ -39,12 +41,12 @@ enum plan_input_kind {
 
 struct plan_input {
     enum plan_input_kind kind;
-    char *target;    /* canonical path inside; never below another input's target unless that is its parent in the list */
-    char *source;    /* canonical path outside */
-    bool directory;  /* what the source was when the plan was made; another type at start refuses it */
-    char **exclude;  /* gitignore patterns, relative to the source; NULL for none */
-    char **only;     /* gitignore patterns; when not empty, what no pattern matches is not there */
-    bool sensitive;  /* the policy said `sensitive: true` */
+    char *target; /* canonical path inside; never below another input's target unless that is its parent in the list */
+    char *source; /* canonical path outside */
+    bool directory; /* what the source was when the plan was made; another type at start refuses it */
+    char **exclude; /* gitignore patterns, relative to the source; NULL for none */
+    char **only;    /* gitignore patterns; when not empty, what no pattern matches is not there */
+    bool sensitive; /* the policy said `sensitive: true` */
 };
 
 /* PLAN_LIMIT_x order is the order of print and journal. Zero is a valid cap only where said. */
@@ -62,49 +64,49 @@ enum plan_limit {
 
 struct plan_export {
     char *name;
-    char *path;     /* canonical path inside, in a writable place */
-    uint64_t max;   /* bytes; larger is not collected */
-    bool required;  /* a completed step without it ends as failed */
+    char *path;      /* canonical path inside, in a writable place */
+    uint64_t max;    /* bytes; larger is not collected */
+    bool required;   /* a completed step without it ends as failed */
     bool executable; /* the collected file may carry an execute bit */
 };
 
 /* Walls that can be named: in `degrade`, and by the lab to run a probe without one.
  * plan_wall_names[] has the words. */
 enum plan_wall {
-    PLAN_WALL_USERNS,   /* own user namespace and id map */
-    PLAN_WALL_MOUNTS,   /* own root; off: host tree read-write visible (lab only) */
-    PLAN_WALL_PIDS,     /* own pid namespaces and /proc */
-    PLAN_WALL_NET,      /* own network namespace */
-    PLAN_WALL_IPC,      /* own ipc and uts namespaces */
+    PLAN_WALL_USERNS, /* own user namespace and id map */
+    PLAN_WALL_MOUNTS, /* own root; off: host tree read-write visible (lab only) */
+    PLAN_WALL_PIDS,   /* own pid namespaces and /proc */
+    PLAN_WALL_NET,    /* own network namespace */
+    PLAN_WALL_IPC,    /* own ipc and uts namespaces */
     PLAN_WALL_SECCOMP,
     PLAN_WALL_LANDLOCK,
-    PLAN_WALL_CAPS,     /* no capabilities, no_new_privs */
-    PLAN_WALL_FDS,      /* closed list of descriptors */
-    PLAN_WALL_ENV,      /* closed list of environment variables */
-    PLAN_WALL_SESSION,  /* own session, no terminal of the host */
-    PLAN_WALL_CGROUP,   /* the step's own cgroup; off: limits that need it are not held */
-    PLAN_WALL_REAP,     /* everything of the step dies with it */
+    PLAN_WALL_CAPS,    /* no capabilities, no_new_privs */
+    PLAN_WALL_FDS,     /* closed list of descriptors */
+    PLAN_WALL_ENV,     /* closed list of environment variables */
+    PLAN_WALL_SESSION, /* own session, no terminal of the host */
+    PLAN_WALL_CGROUP,  /* the step's own cgroup; off: limits that need it are not held */
+    PLAN_WALL_REAP,    /* everything of the step dies with it */
     PLAN_WALL_N
 };
 
 enum plan_boundary { PLAN_BOUNDARY_NAMESPACE, PLAN_BOUNDARY_N }; /* gvisor and microvm come with their back ends */
 
 struct plan {
-    char *task;               /* name; "run" for a run from flags */
-    char *step;               /* name; "main" for a run from flags */
+    char *task; /* name; "run" for a run from flags */
+    char *step; /* name; "main" for a run from flags */
     enum plan_boundary boundary;
-    char **argv;              /* at least one; argv[0] is looked up in PATH of `env` when it has no '/' */
-    char **env;               /* NAME=value, complete: nothing else reaches the worker */
-    char *workdir;            /* canonical path inside */
+    char **argv;   /* at least one; argv[0] is looked up in PATH of `env` when it has no '/' */
+    char **env;    /* NAME=value, complete: nothing else reaches the worker */
+    char *workdir; /* canonical path inside */
     enum plan_user user;
-    bool terminal;            /* -t: a terminal of the sandbox's own */
-    bool input;               /* -i: doorward's standard input is passed; else end of file at once */
+    bool terminal;             /* -t: a terminal of the sandbox's own */
+    bool input;                /* -i: doorward's standard input is passed; else end of file at once */
     struct plan_input *inputs; /* parents before children */
     size_t n_inputs;
     uint64_t limits[PLAN_LIMIT_N];
     struct plan_export *exports;
     size_t n_exports;
-    bool degrade_wall[PLAN_WALL_N];   /* may be missing on this host */
+    bool degrade_wall[PLAN_WALL_N]; /* may be missing on this host */
     bool degrade_limit[PLAN_LIMIT_N];
     bool lab_off[PLAN_WALL_N];        /* set only by the lab: this wall is left out to show that its probe can fail */
     bool lab_limit_off[PLAN_LIMIT_N]; /* the same for a limit */
@@ -114,7 +116,8 @@ extern const char *const plan_user_names[PLAN_USER_N];             /* "agent", "
 extern const char *const plan_input_kind_names[PLAN_INPUT_KIND_N]; /* "read", "overlay", "copy" */
 extern const char *const plan_limit_names[PLAN_LIMIT_N];           /* "wall", "memory", ... "open-files" */
 extern const char *const plan_wall_names[PLAN_WALL_N];             /* "userns", "mounts", ... "reap" */
-extern const uint64_t plan_limit_defaults[PLAN_LIMIT_N];           /* policy.md: wall 30m, memory 2GiB, processes 512, cpus 2, disk 2GiB, files 200k, output 10MB, open-files 4096 */
+extern const uint64_t plan_limit_defaults
+    [PLAN_LIMIT_N]; /* policy.md: wall 30m, memory 2GiB, processes 512, cpus 2, disk 2GiB, files 200k, output 10MB, open-files 4096 */
 
 /* Releases all members; accepts NULL and a zeroed plan. */
 void plan_free(struct plan *p);
@@ -126,6 +129,12 @@ char *plan_encode(const struct plan *p);
 /* Decodes and checks what plan_encode made; unknown members and versions, wrong types, and everything
  * plan_check refuses are errors. *ret is untouched on failure. */
 int plan_decode(const char *bytes, size_t n, struct plan *ret, struct error *err);
+
+/* The same plan as bytes for the launcher, which reads no JSON: it is one exec of every start, and a parser less in a
+ * process that holds rights. Both ends are one build on one machine. plan_unpack takes what is well-formed; whether it
+ * keeps the rules is for plan_check to say. 0 or -ENOMEM; or -EPROTO, *ret untouched. */
+int plan_pack(const struct plan *p, struct buf *out);
+int plan_unpack(const char *bytes, size_t n, struct plan *ret, struct error *err);
 
 /* The rules every plan keeps whatever front end made it: name forms, canonical paths, order of inputs,
  * sizes (PLAN_*_MAX), targets that may not be covered (/, /proc, /dev, /sys, /usr, /etc, /run and what

@@ -35,6 +35,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     for (size_t i = 0; i < p.n_exports; i++)
         if (!plan_path_is_writable(&p, p.exports[i].path))
             abort();
+    _cleanup_buf_ struct buf packed = {0};
+    _cleanup_plan_ struct plan unpacked = {0};
+    if (plan_pack(&p, &packed) < 0 || plan_unpack(packed.bytes, packed.n, &unpacked, &err) < 0)
+        abort();
+    _cleanup_free_ char *third = plan_encode(&unpacked);
+    if (!third || strcmp(first, third) != 0)
+        abort();
     print(&p);
     return 0;
 }

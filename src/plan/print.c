@@ -3,6 +3,7 @@
  * runs in: controller, cli */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
