@@ -49,7 +49,7 @@ static enum lab_result canaries(const struct lab_row *row, const struct lab_atte
     if ((row->flags & LAB_HEARD && a->heard) || (row->flags & LAB_FILES && a->changed))
         return LAB_OPEN;
     if (row->flags & LAB_LINGER)
-        return a->lingering ? LAB_OPEN : a->answered || a->stop[0] ? LAB_HELD : LAB_BROKEN;
+        return a->lingering ? LAB_OPEN : a->answered || a->stop[0] || row->flags & LAB_KILLED ? LAB_HELD : LAB_BROKEN;
     return LAB_RESULT_N;
 }
 

@@ -56,10 +56,19 @@ static int add_links(struct plan *p, const struct lab_scene *s) {
     return r;
 }
 
+/* Where the probe stands, inside as outside (without the wall around mounts there is but one path): its own place, or
+ * the stage's copy where an input of the step covers that. */
+static const char *probe_at(const struct plan *p, const struct lab_scene *s, char room[PLAN_PATH_MAX + 1]) {
+    if (!plan_input_at(p, s->probe))
+        return s->probe;
+    snprintf(room, PLAN_PATH_MAX + 1, "%s/program", s->dir);
+    return room;
+}
+
 static int add_inputs(struct plan *p, const struct lab_row *row, const struct lab_scene *s) {
     int r = 0;
-    if (strncmp(s->probe, "/usr/", 5) != 0 && !plan_input_at(p, s->probe))
-        r = add_input(p, PLAN_READ, s->probe, s->probe, false);
+    if (strncmp(p->argv[0], "/usr/", 5) != 0)
+        r = add_input(p, PLAN_READ, p->argv[0], p->argv[0], false);
     if (r == 0 && row->flags & LAB_SOCKETS)
         r = add_below(p, s, "sock", NULL, PLAN_READ);
     if (r == 0 && row->flags & LAB_STAGED)
@@ -70,9 +79,10 @@ static int add_inputs(struct plan *p, const struct lab_row *row, const struct la
 }
 
 static int set_command(struct plan *p, const struct lab_row *row, const struct lab_scene *s) {
+    char room[PLAN_PATH_MAX + 1];
     strv_free(p->argv);
     p->argv = NULL;
-    int r = strv_add(&p->argv, s->probe);
+    int r = strv_add(&p->argv, probe_at(p, s, room));
     if (r == 0)
         r = strv_add(&p->argv, "run");
     if (r == 0)

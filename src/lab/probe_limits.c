@@ -242,5 +242,6 @@ const struct probe probes_limits[] = {{"processes", processes},
                                       {"deadline-deaf-child", deadline_deaf_child},
                                       {"outliving-child", deaf_child},
                                       {"deaf-child", deaf_child},
+                                      {"killed-controller", deadline_deaf_child},
                                       {"held-output", held_output},
                                       {0}};

@@ -123,6 +123,7 @@ static void lay_files(const struct stage *s) {
     write_file(below(s, "small/file"), 0644, "small\n");
     write_file(below(s, "links/file"), 0644, "workspace\n");
     copy_program(below(s, "victim/program"), 0777);
+    copy_program(below(s, "program"), 0755);
     if (symlink(below(s, "victim"), below(s, "links/dot")) < 0 ||
         symlink("/proc/sys/kernel", below(s, "links/kernel")) < 0 || symlink("loop", below(s, "links/loop")) < 0)
         die("links");

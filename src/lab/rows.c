@@ -147,6 +147,8 @@ const struct lab_row lab_rows[] = {
      "a child in its own session does not outlive the step", {0}},
     {"deaf-child", "A22", LAB_WALL, W(REAP) | W(PIDS) | W(CGROUP), NO, LAB_LINGER, 6000,
      "a child that ignores every signal does not outlive the step", {0}},
+    {"killed-controller", "A23", LAB_WALL, W(REAP) | W(PIDS) | W(CGROUP), NO, LAB_LINGER | LAB_KILLED, 6000,
+     "when the controller is killed in the middle, nothing of the step lives on", {0}},
     {"held-output", "A21", LAB_USABLE, 0, NO, 0, 4000,
      "a child that keeps standard output does not hold the step open", {0}},
     /* what must go on working */

@@ -27,6 +27,7 @@
 #define LINE_MAX_   8192
 #define STAGE_MS    10000 /* for the stage to answer */
 #define SETTLE_MS   60    /* after an end, before looking for processes that stayed */
+#define KILLED_MS   900   /* the same after a killed controller: everything is to be gone within a second */
 #define SCRAMBLE    0x5a  /* PROBE_SCRAMBLE of the probe program */
 
 /* --- the stage --- */
@@ -242,10 +243,10 @@ struct streams {
     struct buf bytes[3];
 };
 
-/* Reads until the child is gone or the deadline is over; false when it had to be killed. Streams that something else
- * still holds do not count. */
-static bool watch(pid_t pid, struct streams *s, unsigned deadline_ms, int *ret_status) {
-    uint64_t until = clock_monotonic_us() + (uint64_t)deadline_ms * 1000;
+/* Reads until the child is gone or `ms` are over; false when it was killed then. Streams that something else still
+ * holds do not count. */
+static bool watch(pid_t pid, struct streams *s, unsigned ms, int *ret_status) {
+    uint64_t until = clock_monotonic_us() + (uint64_t)ms * 1000;
     _cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     bool in_time = true;
     for (;;) {
@@ -255,8 +256,7 @@ static bool watch(pid_t pid, struct streams *s, unsigned deadline_ms, int *ret_s
         uint64_t now = clock_monotonic_us();
         if (now >= until) {
             in_time = false;
-            kill(-pid, SIGKILL);
-            kill(pid, SIGKILL);
+            kill(pid, SIGKILL); /* alone: what it started has to end without being told */
         }
         poll(p, 4, in_time ? (int)((until - now) / 1000 + 1) : 1000);
         for (int i = 0; i < 3; i++) {
@@ -304,7 +304,7 @@ static void look_at_canaries(const struct lab_bench *b, const struct lab_row *ro
     if (row->flags & LAB_FILES && ask(b->stage, line, sizeof(line), "digest", NULL) == 0)
         a->changed = strcmp(line, digest) != 0;
     if (row->flags & LAB_LINGER) {
-        poll(NULL, 0, SETTLE_MS);
+        poll(NULL, 0, row->flags & LAB_KILLED ? KILLED_MS : SETTLE_MS);
         if (ask(b->stage, line, sizeof(line), "lingering", row->name) == 0)
             sscanf(line, "lingering %d", &a->lingering);
     }
@@ -341,8 +341,11 @@ static void attempt_once(struct attempt *t, struct lab_attempt *a) {
         ask(t->bench->stage, digest, sizeof(digest), "digest", NULL);
     uint64_t start = clock_monotonic_us();
     pid_t pid = start_attempt(t, &s);
+    bool kill_it = t->row->flags & LAB_KILLED;
     if (pid > 0)
-        a->hung = !watch(pid, &s, t->row->deadline_ms, &status);
+        a->hung = !watch(pid, &s, kill_it ? LAB_KILL_MS : t->row->deadline_ms, &status) && !kill_it;
+    if (a->hung)
+        kill(-pid, SIGKILL); /* no need to wait for what another sandbox left running */
     a->ms = (clock_monotonic_us() - start) / 1000;
     if (pid > 0)
         read_streams(t->row, &s, status, a);
