@@ -85,8 +85,10 @@ static int run_job(struct job *j, const struct cli_words *words, struct control_
 static void report(const struct control_result *result, const json_t *final) {
     size_t i;
     json_t *line;
-    if (result)
-        json_array_foreach(result->notes, i, line) fprintf(stderr, "doorward: %s\n", json_string_value(line));
+    const json_t *notes = result ? result->notes : NULL;
+    json_array_foreach(notes, i, line) {
+        fprintf(stderr, "doorward: %s\n", json_string_value(line));
+    }
     if (json)
         cli_print_json(stdout, final);
 }

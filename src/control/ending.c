@@ -125,7 +125,9 @@ static void decide(struct step *s, struct stop *stop) {
 static void record_limits(struct step *s, json_t *hits) {
     size_t i;
     json_t *hit;
-    json_array_foreach(hits, i, hit) step_record(s, "limit.hit", json_copy(hit), JOURNAL_WRITTEN);
+    json_array_foreach(hits, i, hit) {
+        step_record(s, "limit.hit", json_copy(hit), JOURNAL_WRITTEN);
+    }
 }
 
 static json_t *streams_json(const struct step *s) {

@@ -17,7 +17,9 @@ json_t *final_new(const char *run, const char *stop, int exit_status, const char
 void final_add_step(json_t *final, const char *step, const struct step_result *r) {
     size_t i;
     json_t *hit, *hits = stop_limits_json(&r->stop);
-    json_array_foreach(hits, i, hit) json_object_set_new(hit, "step", json_string(step));
+    json_array_foreach(hits, i, hit) {
+        json_object_set_new(hit, "step", json_string(step));
+    }
     json_array_extend(json_object_get(final, "limits_hit"), hits);
     json_decref(hits);
     json_array_extend(json_object_get(final, "artifacts"), r->artifacts);

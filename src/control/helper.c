@@ -110,33 +110,29 @@ static pid_t start_child(struct start *s, int *ret_pidfd) {
 }
 
 int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err) {
-    _cleanup_free_ struct start *s = calloc(1, sizeof(*s));
+    struct start s = {.parent = getpid(), .pass = pass};
     _cleanup_fd_ int ours = -1, theirs = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int pair[2], pidfd;
-    if (!s)
-        return error_set(err, -ENOMEM, "out of memory");
     int r = null < 0 ? -errno : wire_pair(pair);
     if (r < 0)
         return place_error(err, r, "cannot start %s", name);
     ours = pair[0];
     theirs = pair[1];
-    r = find_paths(name, s);
+    r = find_paths(name, &s);
     if (r < 0)
         return error_errno(err, r, "cannot find doorward's own executable through /proc/self/exe");
-    s->channel = theirs;
-    s->null = null;
-    s->parent = getpid();
-    s->pass = pass;
-    pid_t pid = start_child(s, &pidfd);
+    s.channel = theirs;
+    s.null = null;
+    pid_t pid = start_child(&s, &pidfd);
     if (pid < 0)
         return place_error(err, pid, "cannot start %s", name);
     struct helper h = {TAKE_FD(ours), pidfd, pid};
-    if (s->failed) {
+    if (s.failed) {
         spawn_end(&h);
-        if (s->failed == ENOENT)
+        if (s.failed == ENOENT)
             return error_set(err, -ENOENT, "%s is neither at %s nor at %s nor at %s; install doorward as a whole", name,
-                             s->paths[0], s->paths[1], s->paths[2]);
-        return place_error(err, -s->failed, "cannot execute %s", name);
+                             s.paths[0], s.paths[1], s.paths[2]);
+        return place_error(err, -s.failed, "cannot execute %s", name);
     }
     fcntl(h.channel, F_SETFL, O_NONBLOCK);
     *ret = h;

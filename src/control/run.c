@@ -21,6 +21,7 @@
 #include "control/live.h"
 
 enum {
+    DENIED_TOLD = 5,         /* the others stand in the journal */
     READER_MS = 60000,       /* how long a reader of our output may take nothing after the end */
     DESCRIPTORS_LEAST = 256, /* the launcher's, with one for each input's way in, and ours */
 };
@@ -187,9 +188,13 @@ static void tell_step(struct run *r, const struct plan *p, const struct step_res
         if (stop->limits[l].hit && !stop->limits[l].hard)
             note(r, "step %s: limit %s was hit; see limits_hit in `doorward show %s`", p->step, plan_limit_names[l],
                  r->name);
-    if (stop->kind != STOP_COMPLETED)
-        json_object_foreach(s->denied, what, times)
+    if (stop->kind == STOP_COMPLETED)
+        return;
+    int told = 0;
+    json_object_foreach(s->denied, what, times) {
+        if (told++ < DENIED_TOLD)
             note(r, "step %s: denied inside: %s (%lld times)", p->step, what, (long long)json_integer_value(times));
+    }
 }
 
 static bool run_step(struct run *r, struct step *first, size_t number, struct error *err) {
