@@ -91,8 +91,8 @@ int json_get_strv(const json_t *object, const char *path, const char *key, char 
     int r = json_get_array(object, path, key, &array, err);
     if (r < 0)
         return r;
-    size_t n = json_array_size(array);
-    if (n && !(v = calloc(n + 1, sizeof(*v))))
+    v = calloc(json_array_size(array) + 1, sizeof(*v));
+    if (!v)
         return error_set(err, -ENOMEM, "out of memory");
     json_array_foreach(array, i, item) {
         if (!json_is_string(item))
@@ -100,6 +100,8 @@ int json_get_strv(const json_t *object, const char *path, const char *key, char 
         if (!(v[i] = strdup(json_string_value(item))))
             return error_set(err, -ENOMEM, "out of memory");
     }
+    if (!v[0])
+        strv_freep(&v);
     *ret = TAKE_PTR(v);
     return 0;
 }

@@ -141,13 +141,13 @@ int compile_inputs(struct compile *c) {
     int bad = 0;
     if (n == 0)
         return 0;
-    c->inputs = calloc(n, sizeof(*c->inputs));
+    c->inputs = calloc(n, sizeof(struct policy_input *));
     c->plan.inputs = calloc(n, sizeof(*c->plan.inputs));
     if (!c->inputs || !c->plan.inputs)
         return compile_out_of_memory(c);
     for (size_t i = 0; i < n; i++)
         c->inputs[i] = &items[i];
-    qsort(c->inputs, n, sizeof(*c->inputs), by_target);
+    qsort(c->inputs, n, sizeof(struct policy_input *), by_target);
     for (size_t i = 0; i < n && bad == 0; i++, c->plan.n_inputs = i)
         bad = compile_input(c, c->inputs[i], &c->plan.inputs[i]);
     for (size_t i = 0; i < n && bad == 0; i++)

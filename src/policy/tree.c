@@ -143,12 +143,12 @@ int tree_check_twice(const struct tree *t, const struct node *map, struct error 
     size_t i = 0;
     if (map->n < 2)
         return 0;
-    _cleanup_free_ const struct node **sorted = calloc(map->n, sizeof(*sorted));
+    _cleanup_free_ const struct node **sorted = calloc(map->n, sizeof(struct node *));
     if (!sorted)
         return error_set(err, -ENOMEM, "out of memory");
     for (const struct node *n = map->first; n; n = n->next)
         sorted[i++] = n;
-    qsort(sorted, map->n, sizeof(*sorted), by_key);
+    qsort(sorted, map->n, sizeof(struct node *), by_key);
     for (i = 1; i < map->n; i++)
         if (!strcmp(sorted[i - 1]->key, sorted[i]->key) && (!second || sorted[i]->index < second->index)) {
             first = sorted[i - 1];
