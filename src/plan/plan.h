@@ -15,19 +15,17 @@
 
 #include "base/buf.h"
 #include "base/digest.h"
-#include "base/buf.h"
 #include "base/error.h"
 
 #define PLAN_VERSION  1
 #define PLAN_NAME_MAX 64     /* task, step and export names: [a-z0-9][a-z0-9_-]* */
 #define PLAN_PATH_MAX 4095   /* bytes of one path (PATH_MAX without NUL) */
 #define PLAN_ARG_MAX  131071 /* bytes of one argument or NAME=value: the kernel's MAX_ARG_STRLEN (execve(2)) */
-#define PLAN_ARGS_TOTAL_MAX                                                                                            \
-    (2000u                                                                                                             \
-     << 10) /* bytes of argv and env together: a quarter of the usual 8 MiB stack (execve(2)), less what the kernel adds */
-#define PLAN_INPUTS_MAX  8192 /* more mounts than this would pass fs.mount-max hosts set; also bounds the encoding */
-#define PLAN_EXPORTS_MAX 256
-#define PLAN_ENCODED_MAX (64u << 20) /* bytes of the encoded plan */
+/* Bytes of argv and env together: a quarter of the usual 8 MiB stack (execve(2)), less what the kernel adds. */
+#define PLAN_ARGS_TOTAL_MAX 2048000u
+#define PLAN_INPUTS_MAX     8192 /* more mounts than this would pass fs.mount-max hosts set; also bounds the encoding */
+#define PLAN_EXPORTS_MAX    256
+#define PLAN_ENCODED_MAX    (64u << 20) /* bytes of the encoded plan */
 
 enum plan_user { PLAN_USER_AGENT, PLAN_USER_ROOT, PLAN_USER_N };
 
