@@ -84,22 +84,24 @@ def header_comment(text):
 
 
 def links(build):
-    """{executable path in the build folder: set of rooms whose objects or libraries go into it}."""
+    """Pairs of what the build makes and the rooms whose sources, objects or libraries go into it."""
     text = (build / "build.ninja").read_text().replace("$\n", "")
     for line in text.splitlines():
-        found = re.match(r"build (\S+): c_LINKER(?:_RSP)? (.*)", line)
+        found = re.match(r"build (\S+): (?:c_LINKER(?:_RSP)?|CUSTOM_COMMAND(?:_DEP)?) (.*)", line)
         if found:
-            yield found.group(1), set(re.findall(r"(?:^|\s)src/([a-z]+)/", found.group(2))) | set(
+            yield found.group(1), set(re.findall(r"(?:^|\s)(?:\S*/)?src/([a-z]+)/\S+\.[ca](?=\s|$)", found.group(2))) | set(
                 re.findall(r"src_([a-z]+)_[A-Za-z0-9_]+\.c\.o", found.group(2)))
 
 
 def wrong_links(build, rooms, programs):
+    made = set()
     for path, linked in links(build):
         name = pathlib.PurePath(path).name
         parts = pathlib.PurePath(path).parts
         if name in programs:
             allowed = programs[name]
-        elif parts[0] == "src":  # a test of a room
+            made.add(name)
+        elif parts[0] == "src":  # a test of a room, or a file that it makes
             allowed = reachable(rooms, [parts[1]])
         elif name.startswith(("fuzz-", "test-")):
             continue
@@ -107,6 +109,8 @@ def wrong_links(build, rooms, programs):
             allowed = set()
         for room in sorted(linked - allowed):
             yield f"{path} links {room}, which its row in src/ROOMS does not name"
+    for name in sorted(set(programs) - made):
+        yield f"src/ROOMS names the executable {name}, which the build does not make"
 
 
 def main():
@@ -115,6 +119,8 @@ def main():
     rooms, programs = read_rooms(src / "ROOMS")
     folders = {path.name for path in src.iterdir() if path.is_dir()}
     check("every folder of src/ has a row in src/ROOMS", [f"src/{name}/ has none" for name in sorted(folders - set(rooms))])
+    check("every row of src/ROOMS has a folder with code",
+          [f"{name} has none" for name in sorted(rooms) if not list((src / name).glob("*.[ch]"))])
     check("rows name only rooms that exist",
           [f"{room} names {other}" for room in rooms for other in sorted(rooms[room] - set(rooms))]
           + [f"{name} names {other}" for name in programs for other in sorted(programs[name] - set(rooms))])
