@@ -2,7 +2,7 @@
 """doorward lab on this host, as whoever runs the tests: every wall holds, and every probe was seen to fail.
 
 Root shows more: some controls need it, and so does leaving the user namespace out."""
-import glob, json, os, subprocess, sys, tempfile, time
+import glob, json, os, re, subprocess, sys, tempfile, time
 
 DOORWARD = os.environ["DOORWARD"]
 ROOT = os.getuid() == 0
@@ -55,7 +55,11 @@ def test_list():
     check("the list names every probe and what must hold", r.returncode == 0 and len(rows) > 60 and
           all(row["must"] and row["case"] for row in rows), r.stderr)
     check("a probe of a wall says which wall", all((row["walls"] != "-") == (row["kind"] == "wall") for row in rows))
-    return {row["probe"] for row in rows}
+    names = {row["probe"] for row in rows}
+    page = open(os.path.join(os.environ["DOORWARD_SOURCE"], "docs/lab.md"), encoding="utf-8").read()
+    told = set(re.findall(r"[a-z0-9-]+", " ".join(re.findall(r"(?m)^\| ([a-z0-9, -]+) \|", page))))
+    check("docs/lab.md tells what each probe tries", names <= told, names - told)
+    return names
 
 
 def test_whole(names):

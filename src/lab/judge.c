@@ -96,6 +96,11 @@ static const char *words(const struct lab_attempt *a) {
     return a->hung ? "it did not end in time" : a->detail[0] ? a->detail : "it gave no answer";
 }
 
+/* What held, in words. What became of a child that was left is not for the probe to say. */
+static const char *held_words(const struct lab_outcome *o) {
+    return o->row->flags & LAB_LINGER ? "the child that it left was gone after the end" : words(&o->inside);
+}
+
 static void judge_usable(struct lab_outcome *o) {
     if (lab_attempt_result(o->row, &o->before, true) != LAB_HELD)
         decide(o, LAB_IS_ABSENT, "does not work outside either: %s", words(&o->before));
@@ -126,7 +131,7 @@ static void judge_off(struct lab_outcome *o) {
     char walls[64];
     enum lab_result off = lab_attempt_result(o->row, &o->off, false);
     if (off == LAB_OPEN)
-        decide(o, LAB_IS_HELD, "%s", words(&o->inside));
+        decide(o, LAB_IS_HELD, "%s", held_words(o));
     else
         decide(o, LAB_CANNOT_FAIL, "without %s it is still %s: %s", lab_walls_text(walls, o->row),
                lab_result_names[off], words(&o->off));
@@ -151,7 +156,7 @@ void lab_judge(struct lab_outcome *o, bool root, bool with_off) {
     else if (with_off && o->row->kind == LAB_WALL)
         judge_off(o);
     else
-        decide(o, LAB_IS_HELD, "%s", words(&o->inside));
+        decide(o, LAB_IS_HELD, "%s", held_words(o));
 }
 
 struct lab_counts lab_count(const struct lab_outcome *o, size_t n) {

@@ -148,7 +148,9 @@ static void put_cell(struct buf *b, const char *s) {
 void lab_put_markdown(struct buf *b, const struct lab_head *head, const struct lab_outcome *o, size_t n) {
     struct utsname u = {0};
     uname(&u);
-    buf_printf(b, "Kernel %s, %s, probes of doorward %s.\n\n", u.release, head->mode, DOORWARD_VERSION);
+    /* Of the kernel only its version: what a builder appended to it says more of a machine than of the result. */
+    buf_printf(b, "kernel %.*s, as %s, probes of doorward %s.\n\n", (int)strcspn(u.release, "-"), u.release,
+               !strcmp(head->mode, "root") ? "root" : "an ordinary user", DOORWARD_VERSION);
     if (head->against) {
         buf_puts(b, "The sandbox: `");
         put_cell(b, head->against);
