@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 #include "cli/cli.h"
@@ -99,6 +100,7 @@ static int dispatch(int argc, char **argv, struct error *err) {
 
 int main(int argc, char **argv) {
     struct error err = {0};
+    umask(077); /* what doorward makes is its user's alone */
     if (open_standard_descriptors() < 0)
         return CLI_EXIT_OWN_ERROR;
     int r = dispatch(argc, argv, &err);

@@ -46,6 +46,17 @@ static json_t *used_json(const struct step *s) {
                      count_json(e->files_peak), "output", (json_int_t)s->relay.total);
 }
 
+static void tell_death(struct step *s, int status) {
+    if (WIFSIGNALED(status))
+        error_set(&s->why, -EPROTO,
+                  "step %s: the launcher was killed by signal %d (%s); nothing of the step is to be trusted",
+                  s->plan->step, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WIFEXITED(status))
+        error_set(&s->why, -EPROTO,
+                  "step %s: the launcher ended with status %d and no word; nothing of the step is to be trusted",
+                  s->plan->step, WEXITSTATUS(status));
+}
+
 /* The launcher's own end comes after ENDED. When it ended without it, what it left is removed here; only a launcher
  * that could be reaped and groups that are gone make the step's end a fact. */
 static void confirm_gone(struct step *s) {
@@ -55,6 +66,8 @@ static void confirm_gone(struct step *s) {
     bool clean = (s->facts.ended || s->facts.not_started) && !s->facts.broken;
     if (clean && WIFEXITED(status))
         return;
+    if (s->died)
+        tell_death(s, status);
     if (clean_cgroups(s->c->run, s->groups, &err) < 0 && !s->facts.broken) {
         s->facts.broken = true;
         s->why = err;

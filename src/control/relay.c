@@ -75,12 +75,6 @@ int relay_input_pipe(struct relay *r, int from, int *ret) {
     return not_blocking(ends[1]);
 }
 
-void relay_terminal(struct relay *r, int master, int from) {
-    not_blocking(master);
-    r->master = r->from[RELAY_OUT] = r->input_to = master;
-    r->input_from = from;
-}
-
 /* The captured copy of a stream, made with its first byte: a silent step costs no file. */
 static int open_copy(struct relay *r, int stream) {
     char path[160];
@@ -142,6 +136,14 @@ static void end_input(struct relay *r) {
         finish_input(r);
     else if (write(r->master, &end, 1) < 0)
         r->input_to = -1;
+}
+
+void relay_terminal(struct relay *r, int master, int from) {
+    not_blocking(master);
+    r->master = r->from[RELAY_OUT] = r->input_to = master;
+    r->input_from = from;
+    if (from < 0)
+        end_input(r);
 }
 
 static void read_input(struct relay *r) {

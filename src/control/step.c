@@ -247,8 +247,10 @@ static void hear(struct step *s) {
     if (r == -EAGAIN)
         return;
     if (r == 0) {
-        if (s->state != STEP_OVER && !s->channel_done)
+        if (s->state != STEP_OVER && !s->channel_done) {
+            s->died = true;
             broken_by(s, "died");
+        }
         s->channel_done = true;
         return;
     }

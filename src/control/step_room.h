@@ -25,6 +25,7 @@ struct step {
     enum step_state state;
     struct helper helper;
     bool channel_done;            /* the channel is of no more use: closed, or not to be trusted */
+    bool died;                    /* it closed the channel without a last word */
     bool killed;                  /* KILL was sent */
     uint64_t kill_at, give_up_at; /* CLOCK_MONOTONIC milliseconds, 0 = not set */
     int given[4];                 /* descriptors that the launcher gets, until they are sent */

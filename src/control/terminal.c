@@ -33,6 +33,7 @@ void terminal_raw(int fd) {
     saved.before = t;
     for (size_t i = 0; i < ELEMENTS(crashes); i++)
         signal(crashes[i], restore_and_die);
+    signal(SIGTTOU, SIG_IGN); /* moved to the background we must still be able to put it back */
     saved.raw = 1;
     cfmakeraw(&t);
     tcsetattr(fd, TCSANOW, &t);
@@ -41,7 +42,7 @@ void terminal_raw(int fd) {
 void terminal_restore(void) {
     if (!saved.raw)
         return;
-    tcsetattr(saved.fd, TCSADRAIN, &saved.before);
+    tcsetattr(saved.fd, TCSANOW, &saved.before);
     saved.raw = 0;
     for (size_t i = 0; i < ELEMENTS(crashes); i++)
         signal(crashes[i], SIG_DFL);
