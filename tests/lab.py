@@ -41,7 +41,7 @@ def leftovers():
 def nothing_new(before, n):
     """Other runs may come and go beside; what stays is left."""
     new = set(leftovers()[n]) - set(before)
-    for _ in range(50):
+    for _ in range(600):
         if not new:
             break
         time.sleep(0.1)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/str.h"
 
 TEST(sizes_are_exact) {
@@ -91,6 +92,21 @@ TEST(strv_copies_whole) {
     CHECK_STR(copy[0], "a");
     CHECK_EQ(strv_copy(NULL, &none), 0);
     CHECK(none == NULL);
+}
+
+TEST(strv_appends_to_what_was_made_whole) {
+    for (size_t n = 0; n < 70; n++) { /* a sanitizer or the allocator notices one too many */
+        _cleanup_strv_ char **v = NULL, **copy = NULL, **read = NULL;
+        _cleanup_json_ json_t *j = json_pack("{s:[]}", "k");
+        for (size_t i = 0; i < n; i++) {
+            CHECK(strv_add(&v, "x") == 0);
+            json_array_append_new(json_object_get(j, "k"), json_string("x"));
+        }
+        CHECK(strv_copy(v, &copy) == 0 && json_get_strv(j, "p", "k", &read, NULL) == 0);
+        for (size_t i = 0; i < 70; i++)
+            CHECK(strv_add(&copy, "y") == 0 && strv_add(&read, "y") == 0);
+        CHECK(strv_count(copy) == n + 70 && strv_count(read) == n + 70);
+    }
 }
 
 TEST(strv_grows) {

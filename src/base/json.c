@@ -91,7 +91,7 @@ int json_get_strv(const json_t *object, const char *path, const char *key, char 
     int r = json_get_array(object, path, key, &array, err);
     if (r < 0)
         return r;
-    v = calloc(json_array_size(array) + 1, sizeof(*v));
+    v = strv_new(json_array_size(array));
     if (!v)
         return error_set(err, -ENOMEM, "out of memory");
     json_array_foreach(array, i, item) {

@@ -191,9 +191,16 @@ int strv_add(char ***v, const char *s) {
     return 0;
 }
 
+char **strv_new(size_t n) {
+    size_t room = 2;
+    while (room < n + 1)
+        room *= 2; /* what strv_add would have grown it to */
+    return calloc(room, sizeof(char *));
+}
+
 int strv_copy(char *const *v, char ***ret) {
     size_t n = strv_count(v);
-    _cleanup_strv_ char **copy = n ? calloc(n + 1, sizeof(*copy)) : NULL;
+    _cleanup_strv_ char **copy = n ? strv_new(n) : NULL;
     if (n && !copy)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)

@@ -50,6 +50,9 @@ static inline void strv_freep(char ***v) {
 size_t strv_count(char *const *v);
 /* Appends a copy of `s`. 0 or -ENOMEM. */
 int strv_add(char ***v, const char *s);
+/* A zeroed array for `n` strings, to which strv_add may append later; NULL when out of memory. Arrays allocated in any
+ * other way must not be given to strv_add. */
+char **strv_new(size_t n);
 /* A copy of the whole array, NULL for an empty one. 0 or -ENOMEM. Linear, where repeated strv_add counts each time. */
 int strv_copy(char *const *v, char ***ret);
 bool strv_contains(char *const *v, const char *s);
