@@ -39,10 +39,10 @@ static void hear(uint16_t type) {
 static void take_start(void) {
     char run[64], *text;
     size_t n;
+    hear(LAUNCH_BEGIN);
     hear(LAUNCH_START);
     wire_get_text(&in, run, sizeof(run));
-    for (int i = 0; i < 3; i++)
-        wire_get_u32(&in);
+    wire_get_u32(&in);
     int fd = wire_take_fd(&in);
     for (int i = 0; i < 3; i++)
         streams[i] = wire_take_fd(&in);

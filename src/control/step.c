@@ -360,6 +360,10 @@ static int put_streams(struct step *s) {
 }
 
 static int send_start(struct step *s, struct error *err) {
+    wire_begin(&s->out, LAUNCH_BEGIN);
+    wire_put_u32(&s->out, s->c->ids->base);
+    if (wire_send(s->helper.channel, &s->out) < 0)
+        return error_set(err, -EPIPE, "step %s: the launcher is gone", s->plan->step);
     _cleanup_buf_ struct buf packed = {0};
     int plan = plan_pack(s->plan, &packed);
     if (plan == 0)
@@ -370,8 +374,6 @@ static int send_start(struct step *s, struct error *err) {
     wire_begin(&s->out, LAUNCH_START);
     wire_put_text(&s->out, s->c->run);
     wire_put_u32(&s->out, s->number);
-    wire_put_u32(&s->out, s->c->ids->slot);
-    wire_put_u32(&s->out, s->c->ids->base);
     wire_put_fd(&s->out, plan);
     int r = put_streams(s);
     if (r == 0)

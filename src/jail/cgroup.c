@@ -101,6 +101,19 @@ int cgroup_find(const char *cgroup_text, const char *mountinfo, const char *name
     return 0;
 }
 
+int cgroup_name(struct cgroup *g, const char *name) {
+    for (int k = 0; k < CGROUP_N; k++) {
+        char *whole;
+        if (!g->path[k])
+            continue;
+        if (asprintf(&whole, "%s%s", g->path[k], name) < 0)
+            return -ENOMEM;
+        free(g->path[k]);
+        g->path[k] = whole;
+    }
+    return 0;
+}
+
 static int read_text(int dirfd, const char *name, char *to, size_t room) {
     _cleanup_fd_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -25,12 +25,15 @@ struct cgroup_figures {
     uint64_t oom_kills, process_denials, memory_peak, processes_peak, cpu_us;
 };
 
-/* Finds where our folder `name` would stand, from the texts of /proc/self/cgroup and /proc/self/mountinfo (pure;
+/* Finds where our folder `name` would stand ("" = named later, by cgroup_name), from the texts of /proc/self/cgroup and /proc/self/mountinfo (pure;
  * changes nothing). 0, or -ENOMEM. No hierarchy found is not an error: all paths stay NULL. */
 int cgroup_find(const char *cgroup_text, const char *mountinfo_text, const char *name, struct cgroup *ret);
 
 /* The same, read from this process's /proc. */
 int cgroup_find_here(const char *name, struct cgroup *ret, struct error *err);
+
+/* Puts `name` behind each path that was found with "". 0 or -ENOMEM. */
+int cgroup_name(struct cgroup *g, const char *name);
 
 /* Makes the folder of one kind and opens it. 0 or -errno (-ENOENT: no such hierarchy; -EACCES: not ours to make). */
 int cgroup_make(struct cgroup *g, enum cgroup_kind kind);

@@ -1,9 +1,10 @@
 /* launch.h: one step, from its plan to its end: what the stages of the launcher share.
  *
  * The stages, each with what it should and must not do, in the order they run:
- *   prepare   as doorward's own user: open what the plan names, make the space (root), find the control groups
- *   begin     clone the set-up child into its namespaces and groups, write its id maps
- *   set up    in the child: build the new root by descriptor, fork the reaper, enter the root, give up everything
+ *   begin     clone the set-up child into its namespaces, write its id maps; before the plan is there, where it can be
+ *   prepare   as doorward's own user: open what the plan names, make the space (root), make the control groups
+ *   set up    in the child, two halves side by side: init's makes the network namespace, the reaper's builds the new root
+ *             by descriptor and enters it; both give up everything
  *   confirm   outside: read back from the kernel what holds
  *   watch     outside: deadline, reports, denied calls, the end
  * runs in: launcher */
@@ -42,6 +43,7 @@ struct launch {
     unsigned step;
     uint32_t uid_base;
     bool root;        /* real root: id maps of a range, id-mapped inputs, overlays made outside */
+    int plan_fd;      /* the packed plan as it came */
     int std[3];       /* the worker's standard streams */
     int program;      /* doorward-init, O_PATH */
     int program_tree; /* the same as a detached mount (root mode), else -1 */
@@ -55,7 +57,7 @@ struct launch {
     uint32_t id; /* the worker's uid and gid as seen inside */
 
     pid_t init;
-    int pidfd, inner, listener;
+    int pidfd, inner, build, listener;
     bool ready, running;
     uint64_t begun_us; /* CLOCK_MONOTONIC when the worker began to run */
     struct launch_end end;
@@ -115,8 +117,11 @@ struct root {
     struct root_part parts[ROOT_PARTS_MAX];
     size_t n_parts;
 };
-/* Opens what the host gives (while its paths are still reachable). */
-int root_open_parts(const struct launch *l, struct root *r, struct error *err);
+/* The root's file system with its folders and files, and what the host gives (while its paths are still reachable).
+ * Needs no plan. */
+int root_open_parts(struct root *r, struct error *err);
+/* The host's device nodes, where there is no /dev made by host root. */
+int root_open_devices(struct root *r, struct error *err);
 /* Attaches the root, makes the folders, attaches parts, space and inputs. */
 int root_build(struct launch *l, struct root *r, struct error *err);
 /* proc of the calling process's pid namespace, masked. */
@@ -126,8 +131,17 @@ int root_furnish_devices(int devices);
 /* Enters the root and lets the old one go. */
 int root_enter(const struct root *r, struct error *err);
 
-/* setup.c: the set-up child; never returns. */
-void setup_run(struct launch *l, int inner) __attribute__((noreturn));
+/* setup.c: the set-up child; never returns. `inner` becomes init's channel, `build` is the reaper's half's. */
+void setup_run(struct launch *l, int inner, int build) __attribute__((noreturn));
+/* The bits of the walls that stand, as both halves are told. */
+uint32_t setup_walls(const struct launch *l);
+
+/* sandbox.c: clones the set-up child, with the walls of l->plan (all of them while there is no plan). 0 or -errno. */
+int sandbox_clone(struct launch *l, struct error *err);
+/* Ends a sandbox that was begun before the plan and does not fit it. */
+void sandbox_discard(struct launch *l);
+/* Hands both halves what the plan decided. 0 or -errno. */
+int sandbox_hand_over(struct launch *l, struct error *err);
 
 /* limits.c: the control groups and what is in force. */
 int limits_make(struct launch *l, struct error *err);

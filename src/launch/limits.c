@@ -71,9 +71,11 @@ static const char *group_name(const struct launch *l) {
 static void make_groups(struct launch *l) {
     if (!wall_stands(l, PLAN_WALL_CGROUP))
         return;
-    cgroup_make(&l->group, CGROUP_V2);
-    if (l->group.v2_controls)
+    if (!l->group.path[CGROUP_V1_MEMORY]) {
+        cgroup_make(&l->group, CGROUP_V2);
         return;
+    }
+    /* Hybrid: the v2 tree has no controllers then, and entering it would cost more than all of v1. */
     cgroup_make(&l->group, CGROUP_V1_MEMORY);
     cgroup_make(&l->group, CGROUP_V1_PIDS);
     if (l->plan.limits[PLAN_CPUS] < 1000ULL * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN))

@@ -54,39 +54,52 @@ static int read_plan(struct launch *l, int fd, struct error *err) {
     return r < 0 ? r : plan_check(&l->plan, err);
 }
 
+static int receive_begin(struct launch *l, struct error *err) {
+    l->uid_base = wire_get_u32(&l->m);
+    if (wire_end(&l->m) < 0 || (l->root && l->uid_base == 0))
+        return error_set(err, -EPROTO, "BEGIN is malformed, or gives root no range of ids");
+    return 0;
+}
+
 static int receive_start(struct launch *l, struct error *err) {
+    int got = wire_receive(LAUNCH_CHANNEL, &l->m);
+    if (got != 1 || l->m.type != LAUNCH_START)
+        return error_set(err, got == 0 ? -EPIPE : -EPROTO, "the controller did not say START");
     wire_get_text(&l->m, l->run, sizeof(l->run));
     l->step = wire_get_u32(&l->m);
-    wire_get_u32(&l->m); /* the slot of ids: for the record */
-    l->uid_base = wire_get_u32(&l->m);
-    _cleanup_fd_ int plan = wire_take_fd(&l->m);
+    l->plan_fd = wire_take_fd(&l->m);
     for (int i = 0; i < 3; i++)
         l->std[i] = wire_take_fd(&l->m);
     if (wire_end(&l->m) < 0 || !ulid_is_valid(l->run))
         return error_set(err, -EPROTO, "START is malformed");
-    l->root = geteuid() == 0;
-    if (l->root && l->uid_base == 0)
-        return error_set(err, -EPROTO, "START as root needs a range of ids");
-    int r = read_plan(l, plan, err);
+    int r = read_plan(l, l->plan_fd, err);
     if (r < 0)
         return error_wrap(err, "plan");
-    if (wall_stands(l, PLAN_WALL_SESSION))
-        setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
     l->id = l->plan.user == PLAN_USER_ROOT ? 0 : LAUNCH_AGENT;
-    const int keep[] = {l->std[0], l->std[1], l->std[2]};
-    if (wall_stands(l, PLAN_WALL_FDS) && (r = fd_close_from(LAUNCH_CHANNEL + 1, keep, ELEMENTS(keep))) < 0)
-        return error_errno(err, r, "cannot close inherited descriptors (close_range and /proc are both missing)");
     return 0;
+}
+
+/* A sandbox can be begun before the plan unless it must be cloned into a control group that is not on record yet (v2
+ * alone; a v1 group is entered later). */
+static bool can_begin_early(const struct launch *l) {
+    const char *v2 = l->group.path[CGROUP_V2];
+    if (!v2 || l->group.path[CGROUP_V1_MEMORY])
+        return true;
+    _cleanup_free_ char *parent = strndup(v2, (size_t)(strrchr(v2, '/') - v2));
+    return parent && access(parent, W_OK) < 0;
+}
+
+/* One that was begun early stands for every plan but the lab's and, with a single id to map, another user's. */
+static bool fits(const struct launch *l) {
+    for (unsigned w = 0; w < PLAN_WALL_N; w++)
+        if (l->plan.lab_off[w])
+            return false;
+    return l->root || l->plan.user == PLAN_USER_AGENT;
 }
 
 /* Names the control groups before they are made, and waits until that is on record. */
 static int place(struct launch *l, struct error *err) {
-    char name[64];
     uint32_t n = 0;
-    snprintf(name, sizeof(name), "doorward-%s-%u", l->run, l->step);
-    int r = cgroup_find_here(name, &l->group, err);
-    if (r < 0)
-        return r;
     wire_begin(&l->m, LAUNCH_PLACED);
     wire_put_u32(&l->m, 0);
     for (int k = 0; k < CGROUP_N; k++) {
@@ -96,7 +109,7 @@ static int place(struct launch *l, struct error *err) {
         n++;
     }
     memcpy(l->m.body, &n, sizeof(n));
-    r = wire_send(LAUNCH_CHANNEL, &l->m);
+    int r = wire_send(LAUNCH_CHANNEL, &l->m);
     return r < 0 ? error_errno(err, r, "controller") : 0;
 }
 
@@ -107,76 +120,50 @@ static int await_create(struct launch *l, struct error *err) {
                : error_set(err, got == 0 ? -EPIPE : -EPROTO, "the controller did not say CREATE");
 }
 
-static uint64_t namespaces(const struct launch *l) {
-    static const struct {
-        enum plan_wall wall;
-        uint64_t flags;
-    } rows[] = {
-        {PLAN_WALL_USERNS, CLONE_NEWUSER},
-        {PLAN_WALL_PIDS, CLONE_NEWPID},
-        {PLAN_WALL_NET, CLONE_NEWNET},
-        {PLAN_WALL_IPC, CLONE_NEWIPC | CLONE_NEWUTS},
-    };
-    uint64_t flags = CLONE_NEWNS; /* also without a root of its own, so that nothing it mounts is seen outside */
-    for (size_t i = 0; i < ELEMENTS(rows); i++)
-        if (wall_stands(l, rows[i].wall))
-            flags |= rows[i].flags;
-    return flags;
+/* The descriptors that stay open across a start's own: everything else that was inherited goes. */
+static int sweep(const struct launch *l, struct error *err) {
+    int keep[] = {l->pidfd, l->inner, l->build, l->plan_fd, l->std[0], l->std[1], l->std[2]};
+    if (!wall_stands(l, PLAN_WALL_FDS))
+        return 0;
+    for (size_t i = 1; i < ELEMENTS(keep); i++) /* ascending, as fd_close_from wants them; seven numbers */
+        for (size_t k = i; k > 0 && keep[k] < keep[k - 1]; k--) {
+            int t = keep[k];
+            keep[k] = keep[k - 1];
+            keep[k - 1] = t;
+        }
+    int r = fd_close_from(LAUNCH_CHANNEL + 1, keep, ELEMENTS(keep));
+    return r < 0 ? error_errno(err, r, "cannot close inherited descriptors (close_range and /proc are both missing)")
+                 : 0;
 }
 
-static int write_maps(const struct launch *l, struct error *err) {
-    struct ns_maps maps = {.n_uid = 1, .n_gid = 1};
-    maps.uid[0] =
-        l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, geteuid(), 1};
-    maps.gid[0] =
-        l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, getegid(), 1};
-    return wall_stands(l, PLAN_WALL_USERNS) ? ns_write_maps(l->init, &maps, !l->root, err) : 0;
-}
-
-/* The words for the most common reasons that namespaces are not to be had. */
-static int explain_clone(int code, struct error *err) {
-    const char *remedy =
-        code == -EPERM
-            ? "this host forbids user namespaces to ordinary users (Debian: sysctl kernel.unprivileged_userns_clone=1; "
-              "Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for doorward)"
-        : code == -ENOSPC ? "the number of namespaces is used up or zero (sysctl user.max_user_namespaces and its kin)"
-        : code == -EAGAIN ? "the process limit of this user is reached (ulimit -u)"
-                          : "the kernel refused";
-    return error_errno(err, code, "wall userns: cannot make the sandbox's namespaces: %s", remedy);
-}
-
-static int clone_sandbox(struct launch *l, struct error *err) {
-    int pair[2];
-    int r = wire_pair(pair);
-    if (r < 0)
-        return error_errno(err, r, "cannot make the sandbox's channel");
-    pid_t pid = ns_clone(namespaces(l), l->group.dir[CGROUP_V2], &l->pidfd);
-    if (pid == 0) {
-        fd_close(pair[0]);
-        fd_close(LAUNCH_CHANNEL); /* or the controller would not see this launcher's end */
-        setup_run(l, pair[1]);
-    }
-    fd_close(pair[1]);
-    l->inner = pair[0];
-    if (pid < 0)
-        return explain_clone(pid, err);
-    l->init = pid;
-    r = write_maps(l, err);
-    if (r == 0 && send(l->inner, "", 1, MSG_NOSIGNAL) != 1)
-        r = error_errno(err, -errno, "the sandbox's first process is gone");
-    for (int i = 0; i < 3; i++)
-        l->std[i] = fd_close(l->std[i]); /* the worker's: only it may hold them open */
-    return r;
+static int make_sandbox(struct launch *l, struct error *err) {
+    int r;
+    if (l->pidfd >= 0 && !fits(l))
+        sandbox_discard(l);
+    if (wall_stands(l, PLAN_WALL_SESSION))
+        setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
+    if ((r = sweep(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0 ||
+        (r = await_create(l, err)) < 0 || (r = limits_make(l, err)) < 0)
+        return r;
+    if (l->pidfd < 0)
+        r = sandbox_clone(l, err);
+    return r < 0 ? r : sandbox_hand_over(l, err);
 }
 
 static int run_step(struct launch *l, struct error *err) {
-    int r;
-    if ((r = receive_start(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0 ||
-        (r = await_create(l, err)) < 0)
+    int r = receive_begin(l, err);
+    if (r < 0 || (r = cgroup_find_here("", &l->group, err)) < 0)
         return r;
-    if ((r = limits_make(l, err)) == 0 && (r = clone_sandbox(l, err)) == 0)
-        r = watch_run(l, err);
-    return r;
+    if (can_begin_early(l) && (r = sandbox_clone(l, err)) < 0)
+        return r;
+    if ((r = receive_start(l, err)) < 0)
+        return r;
+    char name[64];
+    snprintf(name, sizeof(name), "doorward-%s-%u", l->run, l->step);
+    if ((r = cgroup_name(&l->group, name)) < 0)
+        return error_errno(err, r, "control groups");
+    r = make_sandbox(l, err);
+    return r < 0 ? r : watch_run(l, err);
 }
 
 static void gather_figures(struct launch *l) {
@@ -238,19 +225,23 @@ int main(void) {
     if (begin() < 0)
         return 125;
     l = (struct launch){.std = {-1, -1, -1},
+                        .plan_fd = -1,
                         .program = -1,
                         .program_tree = -1,
                         .space = -1,
                         .devices = -1,
                         .pidfd = -1,
                         .inner = -1,
+                        .build = -1,
                         .listener = -1};
     l.group = (struct cgroup){.dir = {-1, -1, -1, -1}};
     l.end = (struct launch_end){.memory_peak = UINT64_MAX};
+    l.root = geteuid() == 0;
+    l.id = LAUNCH_AGENT;
     int got = wire_receive(LAUNCH_CHANNEL, &l.m);
     if (got == 1 && l.m.type == LAUNCH_CLEAN)
         return clean(&l, &err);
-    if (got != 1 || l.m.type != LAUNCH_START)
+    if (got != 1 || l.m.type != LAUNCH_BEGIN)
         return 1;
     return finish(&l, run_step(&l, &err), &err);
 }

@@ -69,8 +69,6 @@ static const struct {
     {"etc/passwd", "root:x:0:0:root:/home/agent:/bin/sh\nagent:x:1000:1000:agent:/home/agent:/bin/sh\n" PASSWD_REST},
     {"etc/group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n"},
     {"etc/hosts", "127.0.0.1 localhost doorward\n::1 localhost\n"},
-    {"etc/hostname", "doorward\n"},
-    {"etc/host.conf", "multi on\n"},
     {"etc/resolv.conf", ""}, /* no network door in this step: a look-up fails at once instead of waiting */
     {"etc/nsswitch.conf",
      "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nservices: files\nprotocols: files\n"},
@@ -106,12 +104,17 @@ static int open_part(struct root *r, const char *name, uint64_t attributes) {
     return tree < 0 ? tree : add_part(r, name, tree);
 }
 
-static int make_skeleton(const struct root *r, const struct launch *l) {
+static int make_links(int dirfd, bool devices) {
+    for (size_t i = 0; i < ELEMENTS(links); i++)
+        if (devices == !strncmp(links[i].path, "dev/", 4) &&
+            symlinkat(links[i].text, dirfd, links[i].path + (devices ? 4 : 0)) < 0)
+            return -errno;
+    return 0;
+}
+
+static int make_skeleton(const struct root *r) {
     for (size_t i = 0; i < ELEMENTS(folders); i++)
         if (mkdirat(r->fd, folders[i].path, folders[i].mode) < 0)
-            return -errno;
-    for (size_t i = 0; i < ELEMENTS(links); i++)
-        if ((l->devices < 0 || strncmp(links[i].path, "dev/", 4)) && symlinkat(links[i].text, r->fd, links[i].path) < 0)
             return -errno;
     for (size_t i = 0; i < ELEMENTS(files); i++) {
         _cleanup_fd_ int fd = openat(r->fd, files[i].path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -119,27 +122,30 @@ static int make_skeleton(const struct root *r, const struct launch *l) {
         if (code < 0)
             return code;
     }
-    return 0;
+    return make_links(r->fd, false);
 }
 
 int root_furnish_devices(int devices) {
-    for (size_t i = 0; i < ELEMENTS(links); i++)
-        if (!strncmp(links[i].path, "dev/", 4) && symlinkat(links[i].text, devices, links[i].path + 4) < 0)
-            return -errno;
-    return mkdirat(devices, "pts", 0755) < 0 || mkdirat(devices, "shm", 01777) < 0 ? -errno : 0;
+    int code = make_links(devices, true);
+    return code < 0 ? code : mkdirat(devices, "pts", 0755) < 0 || mkdirat(devices, "shm", 01777) < 0 ? -errno : 0;
 }
 
-int root_open_parts(const struct launch *l, struct root *r, struct error *err) {
+int root_open_parts(struct root *r, struct error *err) {
     static const char *const options[] = {"mode=755", "size=256k", "nr_inodes=16384", NULL};
     r->fd = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-    int code = r->fd < 0 ? r->fd : make_skeleton(r, l);
+    int code = r->fd < 0 ? r->fd : make_skeleton(r);
     for (size_t i = 0; code == 0 && i < ELEMENTS(host_parts); i++)
         if ((code = open_part(r, host_parts[i], RDONLY)) < 0)
             return error_errno(err, code, "cannot take /%s into the sandbox", host_parts[i]);
-    for (size_t i = 0; code == 0 && l->devices < 0 && i < ELEMENTS(device_parts); i++)
-        if ((code = open_part(r, device_parts[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)) < 0)
-            return error_errno(err, code, "cannot take /%s into the sandbox", device_parts[i]);
     return code < 0 ? error_errno(err, code, "cannot make the sandbox's root") : 0;
+}
+
+int root_open_devices(struct root *r, struct error *err) {
+    _cleanup_fd_ int dev = fd_open_beneath(r->fd, "dev", O_PATH | O_DIRECTORY, 0);
+    int code = dev < 0 ? dev : root_furnish_devices(dev);
+    for (size_t i = 0; code == 0 && i < ELEMENTS(device_parts); i++)
+        code = open_part(r, device_parts[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    return code < 0 ? error_errno(err, code, "cannot make /dev in the sandbox") : 0;
 }
 
 /* The mount point beneath the root: made where it is missing, never through a link. An O_PATH descriptor or -errno. */
@@ -187,13 +193,9 @@ static int attach_parts(struct root *r, struct error *err) {
     return 0;
 }
 
-static int attach_devices(struct launch *l, struct root *r, struct error *err) {
+static int attach_devices(const struct launch *l, const struct root *r, struct error *err) {
     static const char *const options[] = {"newinstance", "ptmxmode=0666", "mode=0600", NULL};
-    int code = 0;
-    if (l->devices >= 0)
-        code = attach_at(r->fd, l->devices, "dev", true);
-    else if ((mkdirat(r->fd, "dev/pts", 0755) < 0 || mkdirat(r->fd, "dev/shm", 01777) < 0))
-        code = -errno;
+    int code = l->devices < 0 ? 0 : attach_at(r->fd, l->devices, "dev", true);
     if (code < 0)
         return error_errno(err, code, "cannot make /dev in the sandbox");
     _cleanup_fd_ int pts = mount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);

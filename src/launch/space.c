@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -15,23 +16,40 @@
 #include "jail/mount.h"
 #include "launch/launch.h"
 
+/* The first four stand in every space; the others where an input needs them. */
 static const struct {
     const char *name;
     mode_t mode;
-} folders[] = {{"tmp", 01777}, {"home", 0755}, {"out", 0755},  {"shm", 01777},
-               {"up", 0755},   {"wk", 0755},   {"mask", 0755}, {"copy", 0755}};
+    bool always;
+} folders[] = {
+    {"tmp", 01777, true}, {"home", 0755, true}, {"out", 0755, true},   {"shm", 01777, true},
+    {"up", 0755, false},  {"wk", 0755, false},  {"mask", 0755, false}, {"copy", 0755, false},
+};
 
-/* Inodes that are ours: the folders and the root, four for each input (layers and overlay's own work folders). */
+/* Inodes that are ours: the folders and the root, six for each input (layers and overlay's own work folders). */
 static uint64_t own_inodes(const struct plan *p) {
     return ELEMENTS(folders) + 1 + 6 * p->n_inputs;
 }
 
-static int make_folder(int dirfd, const char *name, mode_t mode, long owner) {
-    if (mkdirat(dirfd, name, 0700) < 0)
-        return -errno;
-    if (owner >= 0 && fchownat(dirfd, name, (uid_t)owner, (gid_t)owner, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    return fchmodat(dirfd, name, mode, 0) < 0 ? -errno : 0;
+/* As the owner, so that nothing has to be handed over afterwards: setfsuid(2) concerns file access alone. */
+static int make_folders(int fd, const struct plan *p, long owner) {
+    mode_t mask = umask(0);
+    int code = 0;
+    if (owner >= 0) {
+        if (fchownat(fd, "", (uid_t)owner, (gid_t)owner, AT_EMPTY_PATH) < 0)
+            code = -errno;
+        setfsgid((gid_t)owner);
+        setfsuid((uid_t)owner);
+    }
+    for (size_t i = 0; i < ELEMENTS(folders) && code == 0; i++)
+        if ((folders[i].always || p->n_inputs) && mkdirat(fd, folders[i].name, folders[i].mode) < 0)
+            code = -errno;
+    if (owner >= 0) {
+        setfsuid(geteuid());
+        setfsgid(getegid());
+    }
+    umask(mask);
+    return code;
 }
 
 int space_make(const struct plan *p, long owner, int *ret, struct error *err) {
@@ -40,14 +58,20 @@ int space_make(const struct plan *p, long owner, int *ret, struct error *err) {
     _cleanup_fd_ int fd = mount_tmpfs(disk, files, 0755, err);
     if (fd < 0)
         return error_wrap(err, "space for what the step writes");
-    for (size_t i = 0; i < ELEMENTS(folders); i++) {
-        int r = make_folder(fd, folders[i].name, folders[i].mode, owner);
-        if (r < 0)
-            return error_errno(err, r, "cannot make /%s in the step's space (limits.files %llu)", folders[i].name,
-                               (unsigned long long)p->limits[PLAN_FILES]);
-    }
+    int r = make_folders(fd, p, owner);
+    if (r < 0)
+        return error_errno(err, r, "cannot make the folders of the step's space (limits.files %llu)",
+                           (unsigned long long)p->limits[PLAN_FILES]);
     *ret = TAKE_FD(fd);
     return 0;
+}
+
+static int make_folder(int dirfd, const char *name, mode_t mode, long owner) {
+    if (mkdirat(dirfd, name, 0700) < 0)
+        return -errno;
+    if (owner >= 0 && fchownat(dirfd, name, (uid_t)owner, (gid_t)owner, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    return fchmodat(dirfd, name, mode, 0) < 0 ? -errno : 0;
 }
 
 int space_folder(int space, const char *kind, size_t input, long owner) {

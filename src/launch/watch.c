@@ -22,16 +22,17 @@
 #include "launch/launch.h"
 
 enum { TICK_MS = 1000, TICK_WATCH_MS = 100, SETUP_MS = 60000, GONE_MS = 20000, REASON_ROOM = INNER_REASON_MAX + 1 };
-enum { W_CHANNEL, W_INNER, W_PIDFD, W_DEADLINE, W_TICK, W_LISTENER, W_N };
+enum { W_CHANNEL, W_INNER, W_BUILD, W_PIDFD, W_DEADLINE, W_TICK, W_LISTENER, W_N };
 
 struct watch {
     struct launch *l;
     struct error *err;
     struct pollfd waits[W_N];
-    bool gone;    /* init has exited */
-    bool go;      /* the controller said so */
-    bool told;    /* init has reported the worker's end */
-    bool watched; /* memory is watched here */
+    bool gone;      /* init has exited */
+    bool confirmed; /* the walls were read back and told */
+    bool go;        /* the controller said so */
+    bool told;      /* init has reported the worker's end */
+    bool watched;   /* memory is watched here */
     unsigned refusals;
 };
 
@@ -81,15 +82,6 @@ static int on_space(struct watch *w) {
             break;
         l->shows[i] = wire_take_fd(&l->m);
     }
-    return wire_end(&l->m);
-}
-
-static int on_listener(struct watch *w) {
-    struct launch *l = w->l;
-    if (l->listener >= 0)
-        return -EPROTO;
-    l->listener = wire_take_fd(&l->m);
-    w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};
     return wire_end(&l->m);
 }
 
@@ -156,15 +148,42 @@ static int tell_enforced(struct launch *l) {
     return wire_send(LAUNCH_CHANNEL, &l->m);
 }
 
+/* Once the reaper's half is confined (its last word is LISTENER), what holds is read back and told, while both halves exec. */
+static int confirm(struct watch *w) {
+    struct launch *l = w->l;
+    int r = confirm_walls(l, w->err);
+    if (r == 0)
+        r = tell_enforced(l);
+    return r == 0 ? tell_space(l) : r;
+}
+
+static int on_listener(struct watch *w) {
+    struct launch *l = w->l;
+    if (l->listener >= 0)
+        return -EPROTO;
+    l->listener = wire_take_fd(&l->m);
+    w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};
+    if (wire_end(&l->m) < 0)
+        return -EPROTO;
+    w->confirmed = true;
+    return confirm(w);
+}
+
+static int start_when_both(struct watch *w) {
+    if (!w->l->ready || !w->go)
+        return 0;
+    wire_begin(&w->l->m, INNER_GO);
+    return wire_send(w->l->inner, &w->l->m);
+}
+
 static int on_ready(struct watch *w) {
     struct launch *l = w->l;
     if (l->ready || wire_end(&l->m) < 0)
         return -EPROTO;
     l->ready = true;
-    int r = confirm_walls(l, w->err);
-    if (r == 0)
-        r = tell_enforced(l);
-    return r == 0 ? tell_space(l) : r;
+    int r = w->confirmed ? 0 : confirm(w); /* without a filter (lab) there was no LISTENER */
+    w->confirmed = true;
+    return r < 0 ? r : start_when_both(w);
 }
 
 static int on_running(struct watch *w) {
@@ -211,26 +230,31 @@ static int on_refusal(struct watch *w) {
     return wire_send(LAUNCH_CHANNEL, &l->m);
 }
 
+/* What may be said, on which channel, before READY and after it. */
 static const struct {
     enum inner_type type;
-    bool setup, after; /* may be said before READY / after it */
+    bool build; /* by the reaper's half, else by init's */
+    bool setup, after;
     int (*handle)(struct watch *w);
 } inner_rows[] = {
-    {INNER_FAILED, true, false, on_failed},     {INNER_SPACE, true, false, on_space},
-    {INNER_LISTENER, true, false, on_listener}, {INNER_TERMINAL, true, false, on_terminal},
-    {INNER_READY, true, false, on_ready},       {INNER_RUNNING, false, true, on_running},
-    {INNER_ENDED, false, true, on_ended},       {INNER_REFUSAL, false, true, on_refusal},
+    {INNER_FAILED, false, true, false, on_failed},    {INNER_FAILED, true, true, false, on_failed},
+    {INNER_SPACE, true, true, false, on_space},       {INNER_TERMINAL, true, true, false, on_terminal},
+    {INNER_LISTENER, true, true, false, on_listener}, {INNER_READY, false, true, false, on_ready},
+    {INNER_RUNNING, false, false, true, on_running},  {INNER_ENDED, false, false, true, on_ended},
+    {INNER_REFUSAL, false, false, true, on_refusal},
 };
 
-static int from_inner(struct watch *w) {
+static int from_inside(struct watch *w, int channel) {
     struct launch *l = w->l;
-    int got = wire_receive(l->inner, &l->m);
+    bool build = channel == W_BUILD;
+    int got = wire_receive(w->waits[channel].fd, &l->m);
     if (got == 0) {
-        w->waits[W_INNER].fd = -1;
-        return 0; /* init's exit tells the rest */
+        w->waits[channel].fd = -1;
+        return 0; /* init's exit tells the rest; the reaper's half ends its channel at its exec */
     }
     for (size_t i = 0; got > 0 && i < ELEMENTS(inner_rows); i++)
-        if (inner_rows[i].type == l->m.type && (l->ready ? inner_rows[i].after : inner_rows[i].setup))
+        if (inner_rows[i].type == l->m.type && inner_rows[i].build == build &&
+            (l->ready ? inner_rows[i].after : inner_rows[i].setup))
             return inner_rows[i].handle(w);
     wire_drop(&l->m);
     return -EPROTO;
@@ -239,11 +263,10 @@ static int from_inner(struct watch *w) {
 /* --- what the controller says --- */
 
 static int on_go(struct watch *w) {
-    if (w->go || !w->l->ready || wire_end(&w->l->m) < 0)
+    if (w->go || !w->confirmed || wire_end(&w->l->m) < 0)
         return -EPROTO;
     w->go = true;
-    wire_begin(&w->l->m, INNER_GO);
-    return wire_send(w->l->inner, &w->l->m);
+    return start_when_both(w);
 }
 
 static int on_signal(struct watch *w) {
@@ -315,15 +338,17 @@ static int turn(struct watch *w) {
         denied_answer(w->l);
     else if (w->waits[W_LISTENER].revents)
         w->waits[W_LISTENER].fd = -1; /* nobody is left under the filter */
-    if (w->waits[W_INNER].revents)
-        r = from_inner(w);
+    if (w->waits[W_BUILD].revents)
+        r = from_inside(w, W_BUILD);
+    if (r == 0 && w->waits[W_INNER].revents)
+        r = from_inside(w, W_INNER);
     if (r == 0 && w->waits[W_CHANNEL].revents)
         r = from_controller(w);
     if (r == 0 && w->waits[W_DEADLINE].revents)
         on_deadline(w);
     if (r == 0 && w->waits[W_TICK].revents)
         on_tick(w);
-    if (r == 0 && w->waits[W_PIDFD].revents && !w->waits[W_INNER].revents)
+    if (r == 0 && w->waits[W_PIDFD].revents && !w->waits[W_INNER].revents && !w->waits[W_BUILD].revents)
         w->gone = true; /* only once everything that init said has been read */
     return r;
 }
@@ -346,6 +371,7 @@ int watch_run(struct launch *l, struct error *err) {
         w.waits[i] = (struct pollfd){-1, POLLIN, 0};
     w.waits[W_CHANNEL].fd = LAUNCH_CHANNEL;
     w.waits[W_INNER].fd = l->inner;
+    w.waits[W_BUILD].fd = l->build;
     w.waits[W_PIDFD].fd = l->pidfd;
     w.waits[W_TICK].fd = timer(w.watched ? TICK_WATCH_MS : TICK_MS, w.watched ? TICK_WATCH_MS : TICK_MS);
     uint64_t begun = clock_monotonic_us();

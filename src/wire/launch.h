@@ -1,6 +1,7 @@
 /* launch.h: the channel between controller and launcher (one launcher per step).
  *
  *   controller                          launcher
+ *   BEGIN (ids)                  ->              what needs no plan is begun
  *   START (plan, fds)            ->
  *                                <-     PLACED   the cgroup folders it is about to make
  *   CREATE                       ->              (the controller has them on record)
@@ -22,14 +23,14 @@
 
 enum launch_type {
     /* controller -> launcher */
-    LAUNCH_START = 1, /* text run (ULID), u32 step number, u32 id slot (ids of this run, root only; else 0),
-                         u32 uid_base (0 as an ordinary user); fds: plan (sealed memory), stdin, stdout, stderr */
-    LAUNCH_CREATE,    /* - */
-    LAUNCH_GO,        /* - */
-    LAUNCH_SIGNAL,    /* u32 signal number: deliver to the worker's main process */
-    LAUNCH_KILL,      /* u32 enum launch_reason: end the step now */
-    LAUNCH_CLEAN, /* u32 n, n x text path of a cgroup folder: kill what is in it, remove it; answered by ENDED or FAILED
-                   */
+    LAUNCH_START =
+        1,         /* text run (ULID), u32 step number; fds: plan (plan_pack, sealed memory), stdin, stdout, stderr */
+    LAUNCH_CREATE, /* - */
+    LAUNCH_GO,     /* - */
+    LAUNCH_SIGNAL, /* u32 signal number: deliver to the worker's main process */
+    LAUNCH_KILL,   /* u32 enum launch_reason: end the step now */
+    LAUNCH_BEGIN,  /* u32 first of this run's host ids (0 as an ordinary user): a START will follow */
+    LAUNCH_CLEAN, /* u32 n, n x text path of a cgroup folder: kill what is in it, remove it; answered by ENDED or FAILED */
 
     /* launcher -> controller */
     LAUNCH_PLACED = 64, /* u32 n, n x text path of a cgroup folder */

@@ -1,0 +1,173 @@
+/* sandbox.c: clones the set-up child and hands it what the plan decided.
+ *
+ * The child can be begun before there is a plan: with every wall, since a plan (but the lab's) takes none away. Where it turns
+ * out not to fit, it is thrown away and cloned again; nothing has run in it and nothing is on record of it.
+ * runs in: launcher (untrusted input: none; holds: doorward's own rights) */
+#include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "jail/ns.h"
+#include "launch/launch.h"
+
+static uint64_t namespaces(const struct launch *l) {
+    static const struct {
+        enum plan_wall wall;
+        uint64_t flags;
+    } rows[] = {
+        {PLAN_WALL_USERNS, CLONE_NEWUSER},
+        {PLAN_WALL_PIDS, CLONE_NEWPID},
+        {PLAN_WALL_IPC, CLONE_NEWIPC | CLONE_NEWUTS},
+    };
+    uint64_t flags = CLONE_NEWNS; /* also without a root of its own, so that nothing it mounts is seen outside */
+    for (size_t i = 0; i < ELEMENTS(rows); i++)
+        if (wall_stands(l, rows[i].wall))
+            flags |= rows[i].flags;
+    return flags;
+}
+
+static int write_maps(const struct launch *l, struct error *err) {
+    struct ns_maps maps = {.n_uid = 1, .n_gid = 1};
+    maps.uid[0] =
+        l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, geteuid(), 1};
+    maps.gid[0] =
+        l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, getegid(), 1};
+    return wall_stands(l, PLAN_WALL_USERNS) ? ns_write_maps(l->init, &maps, !l->root, err) : 0;
+}
+
+/* The words for the most common reasons that namespaces are not to be had. */
+static int explain_clone(int code, struct error *err) {
+    const char *remedy =
+        code == -EPERM
+            ? "this host forbids user namespaces to ordinary users (Debian: sysctl kernel.unprivileged_userns_clone=1; "
+              "Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for doorward)"
+        : code == -ENOSPC ? "the number of namespaces is used up or zero (sysctl user.max_user_namespaces and its kin)"
+        : code == -EAGAIN ? "the process limit of this user is reached (ulimit -u)"
+                          : "the kernel refused";
+    return error_errno(err, code, "wall userns: cannot make the sandbox's namespaces: %s", remedy);
+}
+
+static void close_pair(int pair[2]) {
+    pair[0] = fd_close(pair[0]);
+    pair[1] = fd_close(pair[1]);
+}
+
+int sandbox_clone(struct launch *l, struct error *err) {
+    int inner[2], build[2];
+    int r = wire_pair(inner);
+    if (r == 0 && (r = wire_pair(build)) < 0)
+        close_pair(inner);
+    if (r < 0)
+        return error_errno(err, r, "cannot make the sandbox's channels");
+    pid_t pid = ns_clone(namespaces(l), l->group.dir[CGROUP_V2], &l->pidfd);
+    if (pid == 0) {
+        fd_close(inner[0]);
+        fd_close(build[0]);
+        fd_close(LAUNCH_CHANNEL); /* or the controller would not see this launcher's end */
+        setup_run(l, inner[1], build[1]);
+    }
+    fd_close(inner[1]);
+    fd_close(build[1]);
+    l->inner = inner[0];
+    l->build = build[0];
+    if (pid < 0)
+        return explain_clone(pid, err);
+    l->init = pid;
+    r = write_maps(l, err);
+    if (r == 0 && (send(l->inner, "", 1, MSG_NOSIGNAL) != 1 || send(l->build, "", 1, MSG_NOSIGNAL) != 1))
+        r = error_errno(err, -errno, "the sandbox's first process is gone");
+    return r;
+}
+
+void sandbox_discard(struct launch *l) {
+    if (l->pidfd < 0)
+        return;
+    syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+    waitpid(l->init, NULL, 0);
+    l->pidfd = fd_close(l->pidfd);
+    l->inner = fd_close(l->inner);
+    l->build = fd_close(l->build);
+    l->init = 0;
+}
+
+static int put_groups(struct launch *l, struct error *err) {
+    int fds[CGROUP_N];
+    int n = cgroup_entries(&l->group, fds);
+    if (n < 0)
+        return error_errno(err, n, "cannot open the step's control groups");
+    for (int i = 0; i < n; i++)
+        wire_put_fd(&l->m, fds[i]);
+    return n;
+}
+
+/* Sends and closes the last `n` descriptors of the message, which were opened for it. */
+static int send_groups(struct launch *l, int channel, int n, struct error *err) {
+    int r = wire_send(channel, &l->m);
+    for (int i = 0; i < n; i++)
+        fd_close(l->m.fds[l->m.n_fds - 1 - (unsigned)i]);
+    return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
+}
+
+static int hand_to_init(struct launch *l, struct error *err) {
+    wire_begin(&l->m, INNER_GROUPS);
+    wire_put_u32(&l->m, setup_walls(l));
+    wire_put_u32(&l->m, l->id);
+    int n = put_groups(l, err);
+    return n < 0 ? n : send_groups(l, l->inner, n, err);
+}
+
+static int hand_to_reaper(struct launch *l, struct error *err) {
+    const int optional[] = {l->space, l->devices, l->program_tree};
+    uint32_t there = 0;
+    wire_begin(&l->m, INNER_BUILD);
+    for (size_t i = 0; i < ELEMENTS(optional); i++)
+        there |= (uint32_t)(optional[i] >= 0) << i;
+    wire_put_u32(&l->m, there);
+    wire_put_u32(&l->m, setup_walls(l));
+    wire_put_u32(&l->m, l->id);
+    wire_put_fd(&l->m, l->plan_fd);
+    for (int i = 0; i < 3; i++)
+        wire_put_fd(&l->m, l->std[i]);
+    wire_put_fd(&l->m, l->program);
+    for (size_t i = 0; i < ELEMENTS(optional); i++)
+        if (optional[i] >= 0)
+            wire_put_fd(&l->m, optional[i]);
+    int n = put_groups(l, err);
+    return n < 0 ? n : send_groups(l, l->build, n, err);
+}
+
+/* The mounts that host root made, as many in a message as it takes. */
+static int hand_trees(struct launch *l, struct error *err) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && l->root && i < l->plan.n_inputs;) {
+        size_t n = l->plan.n_inputs - i < WIRE_FDS_MAX ? l->plan.n_inputs - i : WIRE_FDS_MAX;
+        wire_begin(&l->m, INNER_TREES);
+        wire_put_u32(&l->m, (uint32_t)n);
+        for (size_t k = 0; k < n; k++) {
+            wire_put_u32(&l->m, (uint32_t)(i + k));
+            wire_put_fd(&l->m, l->trees[i + k]);
+        }
+        r = wire_send(l->build, &l->m);
+        for (size_t k = 0; k < n; k++, i++)
+            l->trees[i] = fd_close(l->trees[i]);
+    }
+    return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
+}
+
+int sandbox_hand_over(struct launch *l, struct error *err) {
+    int r = hand_to_reaper(l, err);
+    if (r == 0)
+        r = hand_to_init(l, err);
+    if (r == 0)
+        r = hand_trees(l, err);
+    for (int i = 0; i < 3; i++)
+        l->std[i] = fd_close(l->std[i]); /* the worker's: only it may hold them open */
+    return r;
+}
