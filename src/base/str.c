@@ -179,8 +179,7 @@ size_t strv_count(char *const *v) {
 int strv_add(char ***v, const char *s) {
     size_t n = strv_count(*v);
     char *copy = strdup(s);
-    /* Grown in powers of two, so that thousands of additions stay linear in memory moves. */
-    char **more = copy && (n & (n + 1)) == 0 ? realloc(*v, sizeof(char *) * (2 * n + 2)) : *v;
+    char **more = copy ? realloc(*v, sizeof(char *) * (n + 2)) : NULL; /* whoever made the list, of whatever room */
     if (!copy || !more) {
         free(copy);
         return -ENOMEM;
