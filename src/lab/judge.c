@@ -48,8 +48,12 @@ void lab_read_answer(const struct lab_row *row, const char *bytes, size_t n, str
 static enum lab_result canaries(const struct lab_row *row, const struct lab_attempt *a) {
     if ((row->flags & LAB_HEARD && a->heard) || (row->flags & LAB_FILES && a->changed))
         return LAB_OPEN;
-    if (row->flags & LAB_LINGER)
-        return a->lingering ? LAB_OPEN : a->answered || a->stop[0] || row->flags & LAB_KILLED ? LAB_HELD : LAB_BROKEN;
+    if (row->flags & LAB_LINGER) {
+        if (a->lingering)
+            return LAB_OPEN;
+        bool ran = a->answered || (a->stop[0] && strcmp(a->stop, "error") != 0);
+        return ran ? LAB_HELD : LAB_BROKEN; /* nothing lingers of what never ran */
+    }
     return LAB_RESULT_N;
 }
 

@@ -85,6 +85,10 @@ TEST(canaries_outrank_what_the_probe_says) {
     CHECK_EQ(lab_attempt_result(child, &a, false), LAB_HELD); /* it left a child, which was gone at the end */
     a.lingering = 1;
     CHECK_EQ(lab_attempt_result(child, &a, false), LAB_OPEN);
+    a = (struct lab_attempt){.done = true, .stop = "error", .exit = 125};
+    CHECK_EQ(lab_attempt_result(child, &a, false), LAB_BROKEN); /* it never ran */
+    CHECK_EQ(lab_attempt_result(lab_row_find("killed-controller"), &(struct lab_attempt){.done = true}, false),
+             LAB_BROKEN);
 }
 
 TEST(a_control_counts_only_when_the_listener_heard_it) {

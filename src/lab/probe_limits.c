@@ -217,6 +217,13 @@ static enum lab_result deadline_deaf_child(struct call *c) {
     return r;
 }
 
+static enum lab_result killed_controller(struct call *c) {
+    enum lab_result r = deaf_child(c);
+    if (r == LAB_OPEN && fd_write_all(1, LAB_LEFT, strlen(LAB_LEFT)) == 0)
+        sleep_ms(LAB_LINGER_MS);
+    return r;
+}
+
 /* A child keeps standard output; the harness measures how long the run takes to end. */
 static enum lab_result held_output(struct call *c) {
     if (c->control)
@@ -242,6 +249,6 @@ const struct probe probes_limits[] = {{"processes", processes},
                                       {"deadline-deaf-child", deadline_deaf_child},
                                       {"outliving-child", deaf_child},
                                       {"deaf-child", deaf_child},
-                                      {"killed-controller", deadline_deaf_child},
+                                      {"killed-controller", killed_controller},
                                       {"held-output", held_output},
                                       {0}};

@@ -292,6 +292,7 @@ NAMESPACE(mnt)
 NAMESPACE(pid)
 NAMESPACE(net)
 NAMESPACE(ipc)
+NAMESPACE(cgroup)
 NAMESPACE(uts)
 
 static enum lab_result privileges(struct call *c) {
@@ -388,6 +389,7 @@ const struct probe probes_processes[] = {{"proc-visible", proc_visible},
                                          {"ns-pid", ns_pid},
                                          {"ns-net", ns_net},
                                          {"ns-ipc", ns_ipc},
+                                         {"ns-cgroup", ns_cgroup},
                                          {"ns-uts", ns_uts},
                                          {"privileges", privileges},
                                          {"sysv-memory", sysv_memory},

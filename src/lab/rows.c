@@ -64,6 +64,7 @@ const struct lab_row lab_rows[] = {
     {"ns-pid", "walls", LAB_WALL, W(PIDS), NO, 0, 3000, "the pid namespace is its own", {0}},
     {"ns-net", "walls", LAB_WALL, W(NET), NO, 0, 3000, "the network namespace is its own", {0}},
     {"ns-ipc", "walls", LAB_WALL, W(IPC), NO, 0, 3000, "the ipc namespace is its own", {0}},
+    {"ns-cgroup", "walls", LAB_WALL, W(CGROUP), NO, 0, 3000, "the cgroup namespace is its own", {0}},
     {"ns-uts", "walls", LAB_WALL, W(IPC), NO, 0, 3000, "the uts namespace (host name) is its own", {0}},
     {"privileges", "walls", LAB_WALL, W(CAPS), NO, 0, 3000, "no capability in any set, no_new_privs is set", {0}},
     {"sysv-memory", "walls", LAB_WALL, W(IPC), NO, 0, 3000, "System V shared memory of the host is not there", {0}},

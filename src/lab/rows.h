@@ -41,7 +41,7 @@ enum {
     LAB_SOCKETS = 1 << 7,    /* the folder with the stage's socket is a read input */
     LAB_LINKS = 1 << 8,      /* inputs whose targets lead through links */
     LAB_STAGED = 1 << 9,     /* the folder with set-id copies of the probe is a read input */
-    LAB_KILLED = 1 << 11,    /* whoever runs it is killed in the middle (LAB_KILL_MS) */
+    LAB_KILLED = 1 << 11,    /* whoever runs it is killed once the probe has said LAB_LEFT */
     LAB_TIGHT = 1 << 10,     /* runs under the lab's small limits */
 };
 
@@ -81,5 +81,5 @@ const struct lab_row *lab_row_find(const char *name);
 #define LAB_OUTPUT_TRY     (512u << 10)
 #define LAB_WALL_MS        500
 #define LAB_WALL_TRY_MS    1200
-#define LAB_LINGER_MS      6000 /* how long a child that must not outlive its step would */
-#define LAB_KILL_MS        500
+#define LAB_LINGER_MS      6000               /* how long a child that must not outlive its step would */
+#define LAB_LEFT           "left a process\n" /* what a LAB_KILLED probe prints when it may be killed */

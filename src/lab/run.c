@@ -243,9 +243,9 @@ struct streams {
     struct buf bytes[3];
 };
 
-/* Reads until the child is gone or `ms` are over; false when it was killed then. Streams that something else still
- * holds do not count. */
-static bool watch(pid_t pid, struct streams *s, unsigned ms, int *ret_status) {
+/* Reads until the child is gone, or `ms` are over, or it has printed `word` (NULL: none); false when it was killed for
+ * the time. Streams that something else still holds do not count. */
+static bool watch(pid_t pid, struct streams *s, unsigned ms, const char *word, int *ret_status) {
     uint64_t until = clock_monotonic_us() + (uint64_t)ms * 1000;
     _cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     bool in_time = true;
@@ -254,11 +254,12 @@ static bool watch(pid_t pid, struct streams *s, unsigned ms, int *ret_status) {
         for (int i = 0; i < 3; i++)
             p[i + 1] = (struct pollfd){s->fds[i], POLLIN, 0};
         uint64_t now = clock_monotonic_us();
-        if (now >= until) {
-            in_time = false;
+        bool said = word && s->bytes[0].n && strstr(s->bytes[0].bytes, word);
+        if (now >= until || said) {
+            in_time = said;
             kill(pid, SIGKILL); /* alone: what it started has to end without being told */
         }
-        poll(p, 4, in_time ? (int)((until - now) / 1000 + 1) : 1000);
+        poll(p, 4, now < until ? (int)((until - now) / 1000 + 1) : 1000);
         for (int i = 0; i < 3; i++) {
             drain(s->fds[i], &s->bytes[i]);
             if (p[i + 1].revents & (POLLHUP | POLLERR) && !(p[i + 1].revents & POLLIN))
@@ -291,6 +292,11 @@ static void read_streams(const struct lab_row *row, struct streams *s, int statu
         snprintf(a->stop, sizeof(a->stop), "%.*s", (int)strcspn(s->bytes[2].bytes, "\n"), s->bytes[2].bytes);
     if (s->bytes[0].n)
         lab_read_answer(row, s->bytes[0].bytes, s->bytes[0].n, a);
+    if (row->flags & LAB_KILLED && s->bytes[0].n && strstr(s->bytes[0].bytes, LAB_LEFT)) {
+        a->answered = true;
+        a->said = LAB_OPEN;
+        snprintf(a->detail, sizeof(a->detail), "left a process and was killed");
+    }
     if (!a->answered)
         last_words(&s->bytes[1], a);
 }
@@ -341,9 +347,9 @@ static void attempt_once(struct attempt *t, struct lab_attempt *a) {
         ask(t->bench->stage, digest, sizeof(digest), "digest", NULL);
     uint64_t start = clock_monotonic_us();
     pid_t pid = start_attempt(t, &s);
-    bool kill_it = t->row->flags & LAB_KILLED;
+    const char *word = t->row->flags & LAB_KILLED ? LAB_LEFT : NULL;
     if (pid > 0)
-        a->hung = !watch(pid, &s, kill_it ? LAB_KILL_MS : t->row->deadline_ms, &status) && !kill_it;
+        a->hung = !watch(pid, &s, t->row->deadline_ms, word, &status);
     if (a->hung)
         kill(-pid, SIGKILL); /* no need to wait for what another sandbox left running */
     a->ms = (clock_monotonic_us() - start) / 1000;
