@@ -211,7 +211,7 @@ static int read_policy(const char *task, struct cli_policy *file, struct error *
 }
 
 static int run_step(const struct policy *policy, size_t step, const char *task, const struct policy_host *host,
-                    struct lab_bench *bench, struct error *err) {
+                    const struct lab_bench *given, struct error *err) {
     _cleanup_plan_ struct plan base = {0};
     char policy_hex[DIGEST_HEX] = "", plan_hex[DIGEST_HEX] = "";
     int r = policy_compile(policy, step, host, &base, err);
@@ -221,21 +221,22 @@ static int run_step(const struct policy *policy, size_t step, const char *task, 
         r = plan_digest(&base, plan_hex);
     if (r < 0)
         return err->code ? r : error_errno(err, r, "lab: no digest");
-    struct own own = {bench, &base};
-    const struct lab_head head = {.mode = bench->root ? "root" : "user",
+    struct lab_bench bench = *given;
+    struct own own = {&bench, &base};
+    bench.inside = inside_own;
+    bench.data = &own;
+    bench.can_off = true;
+    const struct lab_head head = {.mode = bench.root ? "root" : "user",
                                   .task = task ? policy_task(policy) : NULL,
                                   .step = task ? policy_step_name(policy, step) : NULL,
                                   .policy_digest = policy_hex,
                                   .plan_digest = plan_hex};
-    bench->inside = inside_own;
-    bench->data = &own;
-    bench->can_off = true;
     if (task && !as_json)
         printf("step %s\n", head.step);
-    return run_rows(bench, &head, err);
+    return run_rows(&bench, &head, err);
 }
 
-static int run_steps(const char *task, struct lab_bench *bench, struct error *err) {
+static int run_steps(const char *task, const struct lab_bench *bench, struct error *err) {
     _cleanup_cli_policy_ struct cli_policy file = {0};
     _cleanup_place_ struct place place = PLACE_EMPTY;
     _cleanup_host_ struct policy_host host = {0};

@@ -55,7 +55,7 @@ TEST(an_answer_is_the_last_line_and_exactly_of_its_form) {
         "{",
         "{}\n",
         "held\n",
-        ANSWER("no"),
+        (ANSWER("no")),
         "{\"probe\":\"home\",\"result\":\"held\",\"errno\":1,\"detail\":\"another probe's\"}\n",
         "{\"probe\":\"mount\",\"result\":\"held\",\"errno\":1,\"detail\":\"d\",\"more\":1}\n",
         "{\"probe\":\"mount\",\"result\":\"held\",\"errno\":\"1\",\"detail\":\"d\"}\n",

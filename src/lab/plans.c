@@ -3,11 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "lab/lab.h"
-
-extern char **environ;
 
 #define SLACK_MS 3000 /* the sandbox's own deadline comes after the harness's, but bounds what a lost probe can use */
 

@@ -25,8 +25,6 @@
 
 #include "lab/probe.h"
 
-extern char **environ;
-
 static pid_t victim(const struct call *c) {
     return (pid_t)fact_number(c, "victim");
 }

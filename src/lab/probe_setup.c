@@ -45,7 +45,7 @@ static void leave_marks(const struct call *c, const char *const *places, size_t 
         if (places[i][0])
             fd_close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     }
-    shmget(mark_key(c), 4096, IPC_CREAT | 0666);
+    (void)shmget(mark_key(c), 4096, IPC_CREAT | 0666);
     snprintf(path, sizeof(path), "/mark-%s", fact(c, "nonce"));
     struct mq_attr a = {.mq_maxmsg = 1, .mq_msgsize = 8};
     mqd_t q = mq_open(path, O_RDWR | O_CREAT, 0666, &a);

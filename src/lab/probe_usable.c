@@ -25,8 +25,6 @@
 
 #include "lab/probe.h"
 
-extern char **environ;
-
 #define FAILS(what) is_open(c, errno, "%s fails: %s", what, strerror(errno))
 
 /* Copies the running program to an open descriptor. */
