@@ -56,9 +56,11 @@ int step_record(struct step *s, const char *type, json_t *body, enum journal_syn
     return broken(s, &err);
 }
 
+/* A launcher that is gone already may have said why: that is read before the end of the channel. */
 static int send_empty(struct step *s, uint16_t type) {
     wire_begin(&s->out, type);
-    return wire_send(s->helper.channel, &s->out) < 0 ? broken_by(s, "does not read its channel") : 0;
+    int r = wire_send(s->helper.channel, &s->out);
+    return r < 0 && r != -EPIPE && r != -ECONNRESET ? broken_by(s, "does not read its channel") : 0;
 }
 
 static int send_u32(struct step *s, uint16_t type, uint32_t v) {
@@ -112,6 +114,12 @@ static int on_placed(struct step *s, struct wire_message *m) {
     return r;
 }
 
+/* The launcher's own deadline comes first; this one is for a launcher that does not act, from the moment on at which
+ * the worker may run. */
+static void set_deadline(struct step *s) {
+    s->give_up_at = now_ms() + s->plan->limits[PLAN_WALL] + PATIENCE_MS;
+}
+
 static int on_enforced(struct step *s, struct wire_message *m) {
     char text[WIRE_BODY_MAX];
     json_t *enforced = NULL;
@@ -123,6 +131,7 @@ static int on_enforced(struct step *s, struct wire_message *m) {
         return broken(s, &err);
     int r = step_record(s, "step.enforced", json_pack("{s:o}", "enforced", enforced), JOURNAL_WRITTEN);
     s->state = STEP_ENFORCED;
+    set_deadline(s);
     return r < 0 ? r : send_empty(s, LAUNCH_GO);
 }
 
@@ -145,7 +154,7 @@ static int on_started(struct step *s, struct wire_message *m) {
     if (wire_end(m) < 0)
         return broken_by(s, "sent a broken message");
     s->state = STEP_RUNNING;
-    s->give_up_at = now_ms() + s->plan->limits[PLAN_WALL] + PATIENCE_MS; /* the launcher's own deadline comes first */
+    set_deadline(s);
     int r = step_record(s, "step.start", json_pack("{s:I}", "pid", (json_int_t)pid), JOURNAL_WRITTEN);
     if (r == 0 && s->facts.operator_asked) { /* while it was being started: nobody told the worker yet */
         s->facts.operator_asked = false;
@@ -277,7 +286,7 @@ static void ask_to_stop(struct step *s, int number) {
         s->kill_at = now_ms() + GRACE_MS;
         if (send_u32(s, LAUNCH_SIGNAL, (uint32_t)number) < 0)
             kill_step(s, LAUNCH_BY_OPERATOR);
-    } else if (!s->give_up_at) {
+    } else {
         s->give_up_at = now_ms() + PATIENCE_MS; /* it is being started: on_started asks again */
     }
 }

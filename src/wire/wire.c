@@ -107,11 +107,11 @@ int wire_receive(int fd, struct wire_message *m) {
     struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
     ssize_t n;
     wire_begin(m, 0);
-    do
+    do /* ECONNRESET is said once, when the other side closed without reading all; what it had sent comes after */
         n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0)
-        return errno == EWOULDBLOCK ? -EAGAIN : errno == ECONNRESET ? 0 : -errno;
+        return errno == EWOULDBLOCK ? -EAGAIN : -errno;
     take_descriptors(&msg, m);
     if (n == 0 && m->n_fds == 0)
         return 0;

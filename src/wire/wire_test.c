@@ -76,6 +76,22 @@ TEST(foreign_packets_are_refused_and_their_descriptors_closed) {
     close(pair[1]);
 }
 
+TEST(a_last_word_is_heard) {
+    static struct wire_message m;
+    int pair[2];
+    CHECK(wire_pair(pair) == 0);
+    wire_begin(&m, LAUNCH_CREATE); /* never read by the other side */
+    CHECK(wire_send(pair[0], &m) == 0);
+    wire_begin(&m, LAUNCH_FAILED);
+    wire_put_u32(&m, 2);
+    CHECK(wire_send(pair[1], &m) == 0);
+    close(pair[1]);
+    CHECK_EQ(wire_receive(pair[0], &m), 1);
+    CHECK_EQ(m.type, LAUNCH_FAILED);
+    CHECK_EQ(wire_receive(pair[0], &m), 0);
+    close(pair[0]);
+}
+
 TEST(an_end_survives_the_wire) {
     static struct wire_message m;
     struct launch_end e = {.reason = LAUNCH_BY_WALL,
