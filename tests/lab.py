@@ -30,9 +30,17 @@ def lab(*words, timeout=300):
                           stdin=subprocess.DEVNULL)
 
 
+def read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except OSError:  # it ended meanwhile
+        return b""
+
+
 def leftovers():
     groups = [d for d, _, _ in os.walk("/sys/fs/cgroup") if os.path.basename(d).startswith("doorward-")]
-    lines = [open(p, "rb").read() for p in glob.glob("/proc/[0-9]*/cmdline") if os.path.exists(p)]
+    lines = [read(p) for p in glob.glob("/proc/[0-9]*/cmdline")]
     with open("/proc/self/mountinfo") as f:
         mounts = sorted(line.split()[4] for line in f)
     return sorted(groups), [l for l in lines if b"\0linger\0" in l], mounts, sorted(glob.glob("/tmp/doorward-lab-*"))
