@@ -1,7 +1,6 @@
 /* cmd_lab.c: `doorward lab`: rehearse every wall, print and record what held.
  * runs in: cli (untrusted input: what probes print from inside; holds: the lab's made-up secret) */
 #include <errno.h>
-#include <ftw.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,30 +254,25 @@ static int run_steps(const char *task, const struct lab_bench *bench, struct err
     return worst;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-    return remove(path);
-}
-
-/* Hundreds of runs that are no one's work: their journals go into a folder of the lab's own, which ends with it. The
- * table of ids stays the host's one, since runs of others may go on beside. */
-static int own_state(char folder[64], struct error *err) {
-    snprintf(folder, 64, "/tmp/doorward-lab-state-XXXXXX");
-    if (!mkdtemp(folder))
-        return error_errno(err, -errno, "lab: no folder below /tmp");
+/* Hundreds of runs that are no one's work: their journals go into the stage's folder, which the stage removes, however
+ * the lab ends. The table of ids stays the host's one, since runs of others may go on beside. */
+static int own_state(const struct lab_stage *stage, struct error *err) {
+    char folder[sizeof(stage->dir) + 8];
+    snprintf(folder, sizeof(folder), "%s/state", stage->dir);
+    if (mkdir(folder, 0700) < 0)
+        return error_errno(err, -errno, "lab: %s", folder);
     setenv("XDG_STATE_HOME", folder, 1);
     return 0;
 }
 
-/* A controller that had to be killed left a run to be cleared up, as any next command would; then the records go. */
-static void end_state(const char *folder) {
+/* A controller that had to be killed left a run to be cleared up, as any next command would. */
+static void clear_up(void) {
     _cleanup_place_ struct place place = PLACE_EMPTY;
     if (place_find(&place, NULL) == 0 && place_open(&place, NULL) == 0)
         control_sweep_lost(&place, NULL, NULL);
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static int run_lab(const char *task, struct error *err) {
-    char state[64];
     _cleanup_free_ char *probe = find_probe(err);
     if (!probe)
         return err->code;
@@ -289,14 +283,14 @@ static int run_lab(const char *task, struct error *err) {
     _cleanup_stage_ struct lab_stage stage = {.to = -1, .from = -1, .terminal = -1};
     int r = lab_stage_start(probe, "/tmp", own_network, &stage, err);
     if (r == 0)
-        r = own_state(state, err);
+        r = own_state(&stage, err);
     if (r < 0)
         return r;
     struct lab_bench bench = {.probe = probe, .stage = &stage, .root = root, .inside = inside_other};
     const struct lab_head head = {.mode = root ? "root" : "user", .against = against};
     bench.data = &bench;
     r = against ? run_rows(&bench, &head, err) : run_steps(task, &bench, err);
-    end_state(state);
+    clear_up();
     return r;
 }
 
