@@ -197,10 +197,12 @@ refused("an empty program is refused", ["run", "--", ""], "the program's name is
 refused("no program is refused", ["run"], "there is no command")
 refused("bytes that are not UTF-8 are refused", ["run", "--", b"echo", b"\xff"], "byte 0 is not UTF-8")
 
-# No descriptors left: an error of doorward's own, and nothing runs.
+# No descriptors left: an error of doorward's own, and nothing runs. The hard limit cannot be raised again by doorward.
+# With sanitizers the program is dynamic, and it is the loader that finds none.
 answer = doorward("run", "--", "/bin/echo", "started",
                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)))
-check("without descriptors nothing starts", answer.returncode == 125 and b"started" not in answer.stdout, answer)
+check("without descriptors nothing starts", b"started" not in answer.stdout and
+      answer.returncode == (127 if os.environ.get("DOORWARD_SANITIZED") else 125), answer)
 
 # A good policy passes, in words and as JSON, and leaves nothing.
 answer = doorward("check", good)
