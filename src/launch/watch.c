@@ -260,6 +260,16 @@ static int from_inside(struct watch *w, int channel) {
     return -EPROTO;
 }
 
+/* All that the set-up said so far. Before anything that init says: it speaks later, but poll(2) looks at one channel
+ * after the other, and may have found nothing in the first before both were written. */
+static int from_build(struct watch *w) {
+    int r = 0;
+    while (r == 0 && w->waits[W_BUILD].fd >= 0 && poll(&w->waits[W_BUILD], 1, 0) > 0)
+        r = from_inside(w, W_BUILD);
+    w->waits[W_BUILD].revents = 0;
+    return r;
+}
+
 /* --- what the controller says --- */
 
 static int on_go(struct watch *w) {
@@ -338,8 +348,8 @@ static int turn(struct watch *w) {
         denied_answer(w->l);
     else if (w->waits[W_LISTENER].revents)
         w->waits[W_LISTENER].fd = -1; /* nobody is left under the filter */
-    if (w->waits[W_BUILD].revents)
-        r = from_inside(w, W_BUILD);
+    if (w->waits[W_BUILD].revents || w->waits[W_INNER].revents)
+        r = from_build(w);
     if (r == 0 && w->waits[W_INNER].revents)
         r = from_inside(w, W_INNER);
     if (r == 0 && w->waits[W_CHANNEL].revents)
