@@ -573,6 +573,35 @@ steps:
     check("flags do not mix with a file", done.returncode == 125 and b"--memory" in done.stderr, done)
 
 
+def files():
+    """Inputs that are files: the worker gets the bytes as they were at the start, with their modes."""
+    place = top + "/files"
+    os.mkdir(place)
+    for name, text, mode in (("tool", "#!/bin/sh\necho tool ran\n", 0o755), ("data", "data\n", 0o644), ("closed", "closed\n", 0o600)):
+        with open(f"{place}/{name}", "w") as f:
+            f.write(text)
+        os.chmod(f"{place}/{name}", mode)
+        os.utime(f"{place}/{name}", (10 ** 9, 10 ** 9))
+    flags = ["--read", place + "/tool:/in/tool", "--read", place + "/closed:/in/closed", "--copy", place + "/data:/work/data",
+             "--export", "data=/work/data"]
+    script = "/in/tool; cat /in/closed; stat -c '%a %Y' /in/tool /work/data; echo more >> /work/data; echo x 2>/dev/null >> /in/closed || echo kept"
+    record, done = final("sh", "-c", script, flags=flags)
+    check("files arrive with mode and time, and read means read", done.stdout ==
+          b"tool ran\nclosed\n755 1000000000\n644 1000000000\nkept\n", done)
+    blob = json.loads(dw("artifacts", record["run"], "--json").stdout)["artifacts"][0]["blob"]
+    check("a copied file can be changed and exported", open(blob).read() == "data\nmore\n")
+    check("the original is as it was", open(place + "/data").read() == "data\n")
+    again, done = final("cat", "/work/data", flags=flags)
+    check("and so is the stored copy", done.stdout == b"data\n", done)
+    record, done = final("cat", "/x", flags=["--read", place + "/closed:/x", "--sensitive"])
+    with open(f"{STATE}/runs/{record['run']}/journal.jsonl") as f:
+        inputs = json.loads(f.readline())["body"]["inputs"]
+    check("a sensitive file of a single step is not stored", done.stdout == b"closed\n" and inputs[0].get("live") is True, inputs)
+    os.rename(place + "/data", place + "/moved")
+    done = run("echo", "ran", flags=flags)
+    check("an input that is gone: 125, and named", done.returncode == 125 and b"data" in done.stderr and not done.stdout, done)
+
+
 def exports():
     os.makedirs(top + "/tree/sub", exist_ok=True)
     with open(top + "/tree/sub/old", "w") as f:
@@ -699,6 +728,7 @@ def callers():
         ("a status descriptor that is closed", ["run", "--status-fd", "77", "--", "echo", "ran"], b"--status-fd"),
         ("a status descriptor that is a word", ["run", "--status-fd", "x", "--", "echo", "ran"], b"--status-fd"),
         ("an argument that is too long", ["run", *DEGRADE, "--env", "A=" + "x" * 131000, "--", "echo", "y" * 131071], b""),
+        ("-t with --json", ["run", *DEGRADE, "-t", "--json", "--", "echo", "ran"], b"exclude"),
         ("an unknown verb", ["rnu"], b"doorward run"),
     ]
     os.symlink("loop", top + "/loop")
@@ -739,7 +769,7 @@ def whole():
 
 try:
     for part in sys.argv[1:] or ["ends", "limits", "in_time", "stopped", "killed", "killed_late", "helpers", "together", "remains", "descriptors", "streams", "folders",
-                                 "secrets", "tenants", "terminal", "steps", "exports", "starved", "full", "places", "callers",
+                                 "secrets", "tenants", "terminal", "steps", "files", "exports", "starved", "full", "places", "callers",
                                  "whole"]:
         before = time.monotonic()
         globals()[part]()

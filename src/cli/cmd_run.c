@@ -55,6 +55,12 @@ static int take_status_fd(struct job *j, struct error *err) {
     return 0;
 }
 
+static int refuse_hidden_terminal(struct error *err) {
+    return json && flags.terminal
+               ? error_set(err, -EINVAL, "run: -t and --json exclude each other: nobody would see the terminal")
+               : 0;
+}
+
 static int run_job(struct job *j, const struct cli_words *words, struct control_result *result, struct error *err) {
     char digest[DIGEST_HEX];
     const struct task *t = &j->task;
@@ -97,6 +103,8 @@ static int run(const struct cli_words *words, struct error *err) {
     _cleanup_job_ struct job j = {.status = -1, .place = PLACE_EMPTY};
     _cleanup_control_result_ struct control_result result = {0};
     int r = take_status_fd(&j, err);
+    if (r == 0)
+        r = refuse_hidden_terminal(err);
     if (r == 0)
         r = run_job(&j, words, &result, err);
     if (r < 0) {

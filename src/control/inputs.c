@@ -18,11 +18,17 @@ struct fixing {
     json_t *list;
 };
 
+/* A blob that is new carries the time of the file it came from, which tools as make look at. */
 static int store_file(const struct fixing *f, int fd, const struct stat *st, struct blob *ret, struct error *err) {
+    char path[BLOB_PATH_MAX];
     unsigned mode = st->st_mode & 0777;
     if (blob_have(f->place->state_fd, fd, UINT64_MAX, mode, ret))
         return 0;
-    return blob_store(f->place->state_fd, f->run, fd, UINT64_MAX, mode, ret, err);
+    int r = blob_store(f->place->state_fd, f->run, fd, UINT64_MAX, mode, ret, err);
+    const struct timespec times[2] = {st->st_atim, st->st_mtim};
+    if (r == 0)
+        utimensat(f->place->state_fd, blob_path(ret->digest, ret->mode, path), times, AT_SYMLINK_NOFOLLOW);
+    return r;
 }
 
 static int point_at_blob(const struct fixing *f, struct plan_input *input, const struct blob *b, struct error *err) {

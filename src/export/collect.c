@@ -38,17 +38,18 @@ void collect_free(struct collect_space *s) {
     }
 }
 
-/* The place that covers `path` most closely; *ret_rest is what is left of the path beneath it. */
+/* The place that covers `path` most closely; *ret_rest is what is left of the path beneath it, "" for the place itself
+ * (an input that is a file). */
 static const struct collect_place *find_place(const struct collect_space *s, const char *path, const char **ret_rest) {
     const struct collect_place *best = NULL;
     size_t best_n = 0;
     for (size_t i = 0; i < s->n; i++) {
         size_t n = strlen(s->places[i]->path);
-        if (n <= best_n || strncmp(path, s->places[i]->path, n) != 0 || path[n] != '/')
+        if (n <= best_n || strncmp(path, s->places[i]->path, n) != 0 || (path[n] && path[n] != '/'))
             continue;
         best = s->places[i];
         best_n = n;
-        *ret_rest = path + n + 1;
+        *ret_rest = path + n + (path[n] == '/');
     }
     return best;
 }
@@ -101,11 +102,22 @@ static enum collect_result judge_type(struct collected *c, const struct stat *st
     return refuse(c, COLLECT_TOO_LARGE, text);
 }
 
+/* Beneath the place, without following a link. A place that is the file itself was opened by the launcher as a mount,
+ * which the worker could not exchange; it is opened anew by its descriptor. */
+static int open_at(int dirfd, const char *rest, int flags) {
+    char self[64];
+    if (*rest)
+        return fd_open_beneath(dirfd, rest, flags | O_NOFOLLOW, 0);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", dirfd);
+    int fd = open(self, flags | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
 /* Looked at by name first (O_PATH opens nothing: a FIFO would wait, a device would act), then opened; the tree stands
  * still between the two, and the second look is at what was opened. */
 static enum collect_result open_regular(int dirfd, const char *rest, uint64_t max, struct collected *c, int *ret,
                                         struct stat *st) {
-    _cleanup_fd_ int looked = fd_open_beneath(dirfd, rest, O_PATH | O_NOFOLLOW, 0);
+    _cleanup_fd_ int looked = open_at(dirfd, rest, O_PATH);
     if (looked < 0)
         return judge_errno(c, looked);
     if (fstat(looked, st) < 0)
@@ -113,7 +125,7 @@ static enum collect_result open_regular(int dirfd, const char *rest, uint64_t ma
     enum collect_result result = judge_type(c, st, max);
     if (result != COLLECT_DONE)
         return result;
-    _cleanup_fd_ int fd = fd_open_beneath(dirfd, rest, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0);
+    _cleanup_fd_ int fd = open_at(dirfd, rest, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return judge_errno(c, fd);
     if (fstat(fd, st) < 0)

@@ -65,6 +65,19 @@ TEST(a_regular_file_is_collected) {
     clean();
 }
 
+TEST(a_place_may_be_the_file_itself) {
+    set_up();
+    make_file("f", "abc", 0644);
+    CHECK_EQ(collect_add_place(&space, "/work/f", openat(tree, "f", O_PATH | O_CLOEXEC)), 0);
+    CHECK_EQ(collect_add_place(&space, "/work", openat(tree, ".", O_PATH | O_CLOEXEC)), 0);
+    struct collected c = collect("/work/f", 3, false);
+    CHECK_EQ(c.result, COLLECT_DONE);
+    CHECK_EQ(c.blob.size, 3);
+    CHECK_EQ(collect("/work", 3, false).result, COLLECT_NOT_REGULAR);
+    CHECK_EQ(collect("/work/f/x", 3, false).result, COLLECT_MISSING);
+    clean();
+}
+
 TEST(bits_are_stripped) {
     set_up();
     make_file("tool", "abc", 06755);
