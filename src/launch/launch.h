@@ -147,6 +147,8 @@ int sandbox_hand_over(struct launch *l, struct error *err);
 int limits_make(struct launch *l, struct error *err);
 /* Limits that the worker's processes carry themselves (setrlimit), in the reaper before it confines itself. */
 int limits_carry(const struct launch *l, struct error *err);
+/* True when the launcher decided that an rlimit of the worker's holds this limit. */
+bool limits_by_rlimit(const struct launch *l, enum plan_limit limit);
 /* How many processes of ours count against the worker's processes: init and the reaper. */
 enum { LIMITS_OUR_PROCESSES = 2 };
 

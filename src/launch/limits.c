@@ -155,7 +155,7 @@ int limits_make(struct launch *l, struct error *err) {
     return r;
 }
 
-static bool by_rlimit(const struct launch *l, enum plan_limit limit) {
+bool limits_by_rlimit(const struct launch *l, enum plan_limit limit) {
     const char *by = l->held.limits[limit].by;
     return by && !strcmp(by, "rlimit");
 }
@@ -170,7 +170,7 @@ int limits_carry(const struct launch *l, struct error *err) {
         {RLIMIT_CORE, 1, true, "core dumps"}, /* one, not zero: see confine_no_core */
         {RLIMIT_NOFILE, l->plan.limits[PLAN_OPEN_FILES], !l->plan.lab_limit_off[PLAN_OPEN_FILES], "limits.open-files"},
         {RLIMIT_NPROC, l->plan.limits[PLAN_PROCESSES] + LIMITS_OUR_PROCESSES,
-         by_rlimit(l, PLAN_PROCESSES) && !l->plan.lab_limit_off[PLAN_PROCESSES], "limits.processes"},
+         limits_by_rlimit(l, PLAN_PROCESSES) && !l->plan.lab_limit_off[PLAN_PROCESSES], "limits.processes"},
         {RLIMIT_NICE, 0, true, "priority"},
         {RLIMIT_RTPRIO, 0, true, "real-time priority"},
     };

@@ -129,6 +129,7 @@ static int hand_to_reaper(struct launch *l, struct error *err) {
     wire_begin(&l->m, INNER_BUILD);
     for (size_t i = 0; i < ELEMENTS(optional); i++)
         there |= (uint32_t)(optional[i] >= 0) << i;
+    there |= limits_by_rlimit(l, PLAN_PROCESSES) ? 8 : 0;
     wire_put_u32(&l->m, there);
     wire_put_u32(&l->m, setup_walls(l));
     wire_put_u32(&l->m, l->id);

@@ -152,6 +152,7 @@ static void take_build(struct setup *s) {
     l->space = there & 1 ? wire_take_fd(m) : -1;
     l->devices = there & 2 ? wire_take_fd(m) : -1;
     l->program_tree = there & 4 ? wire_take_fd(m) : -1;
+    l->held.limits[PLAN_PROCESSES].by = there & 8 ? "rlimit" : NULL;
     must_errno(s, lseek(plan, 0, SEEK_SET) < 0 ? -errno : 0, "plan");
     must(s, fd_read_file(plan, PLAN_ENCODED_MAX, &bytes, &n, &s->err));
     plan_free(&l->plan);

@@ -16,7 +16,7 @@
 enum inner_type {
     INNER_FAILED = 1, /* u32 errno, text message */
     INNER_GROUPS, /* u32 bits of the walls that stand, u32 the worker's id inside; fds: entries of the control groups */
-    INNER_BUILD, /* u32 bits: 1 space, 2 devices, 4 program tree are there, u32 bits of the walls that stand, u32 the worker's id inside; fds: plan, stdin, stdout, stderr, program, those three,
+    INNER_BUILD, /* u32 bits: 1 space, 2 devices, 4 program tree are there, 8 processes are to be limited by rlimit, u32 bits of the walls that stand, u32 the worker's id inside; fds: plan, stdin, stdout, stderr, program, those three,
                          then entries of the control groups */
     INNER_TREES, /* u32 n, n x u32 index of an input; fds: their mounts (made by host root) */
     INNER_NET,   /* fd: the network namespace */
