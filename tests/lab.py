@@ -136,6 +136,39 @@ def test_task():
           open(folder + "/work/file").read() == "mine\n")
 
 
+def state_of_host(folder):
+    with open("/proc/self/mountinfo") as f:
+        mounts = [line for line in f if top in line or "/proc/sys" in line]
+    return {name: (os.lstat(os.path.join(folder, name)).st_mode, read(os.path.join(folder, name)))
+            for name in os.listdir(folder)}, mounts
+
+
+def test_flipping_targets():
+    """B03: names on the way to a target change between folder and link while sandboxes start."""
+    victim, work, small = top + "/victim", top + "/flip", top + "/small"
+    for folder in (victim, work, small):
+        os.mkdir(folder)
+    open(victim + "/canary", "w").write("untouched\n")
+    open(small + "/file", "w").write("small\n")
+    before = state_of_host(victim)
+    script = ("while :; do for n in a b; do rmdir $n; ln -s $1 $n; rm $n; mkdir $n; "
+              "ln -sfn /proc/sys/kernel out; rm -f out; mkdir -p out; rmdir out; done; done")
+    flipper = subprocess.Popen(["sh", "-c", script, "sh", victim], cwd=work, stderr=subprocess.DEVNULL)
+    ends = {}
+    for _ in range(60):
+        words = ["--overlay", work + ":/work"] + [w for t in ("a/x", "b/inner/x", "out/x") for w in ("--read", small + ":/work/" + t)]
+        r = subprocess.run([DOORWARD, "run", *WEAKER, *words, "--", "cat", "/work/a/x/file"], env=environment,
+                           capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        ends[r.returncode] = ends.get(r.returncode, 0) + 1
+        if r.returncode not in (0, 125) or (r.returncode == 0 and r.stdout != "small\n"):
+            check("a start works or is refused", False, r.returncode, r.stdout, r.stderr)
+            break
+    flipper.kill()
+    flipper.wait()
+    check("every start worked or was refused", set(ends) <= {0, 125}, ends)
+    check("nothing was made or mounted through a link", state_of_host(victim) == before, before, state_of_host(victim))
+
+
 def test_refusals():
     r = lab("--only", "no-such-probe\x1b[2J")
     check("an unknown probe is refused by name, harmlessly", r.returncode == 125 and "no-such-probe\\x1b[2J" in r.stderr,
@@ -151,6 +184,7 @@ test_whole(names)
 test_can_fail()
 test_against()
 test_task()
+test_flipping_targets()
 test_refusals()
 subprocess.run(["rm", "-rf", top])
 print("1..%d" % count)

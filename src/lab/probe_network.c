@@ -99,6 +99,17 @@ static enum lab_result path_socket(struct call *c) {
     return unix_socket(c, fact(c, "sock"), false);
 }
 
+/* A FIFO needs no socket: a read-only mount does not stop writing to one either. */
+static enum lab_result path_fifo(struct call *c) {
+    char path[4096], line[160];
+    snprintf(path, sizeof(path), "%s/sock/fifo", fact(c, "dir"));
+    snprintf(line, sizeof(line), "%s %s\n", fact(c, "nonce"), c->row->name);
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fd_write_all(fd, line, strlen(line)) < 0)
+        return held(c, errno, "%s", strerror(errno));
+    return is_open(c, 0, "written");
+}
+
 static enum lab_result raw_socket(struct call *c) {
     _cleanup_fd_ int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
     return fd >= 0 ? is_open(c, 0, "made") : held(c, errno, "%s", strerror(errno));
@@ -152,6 +163,7 @@ const struct probe probes_network[] = {{"loopback-tcp", loopback_tcp},
                                        {"abstract-socket", abstract_socket},
                                        {"path-socket", path_socket},
                                        {"path-socket-input", path_socket},
+                                       {"path-fifo-input", path_fifo},
                                        {"raw-socket", raw_socket},
                                        {"family-vsock", family_vsock},
                                        {"family-packet", family_packet},

@@ -179,6 +179,14 @@ static void listen_unix(struct stage *s, const char *name, bool abstract) {
     add_poll(s, fd);
 }
 
+/* Held open for both ways, so that a writer always finds a reader. */
+static void listen_fifo(struct stage *s, const char *path) {
+    int fd = mkfifo(path, 0666) < 0 || chmod(path, 0666) < 0 ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        die(path);
+    add_poll(s, fd);
+}
+
 /* Puts addresses that only clouds and private networks have on the loopback interface of this network namespace,
  * which the harness made for the lab. Failure leaves the row with fewer addresses. */
 static void add_addresses(const char *const *four, size_t n) {
@@ -396,10 +404,10 @@ static bool serve(struct stage *s, size_t i) {
             add_poll(s, client);
         return false;
     }
-    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    ssize_t n = read(fd, bytes, sizeof(bytes)); /* all are non-blocking; the FIFO is no socket */
     if (n > 0)
         hear(s, bytes, (size_t)n);
-    return type != SOCK_DGRAM && (n == 0 || (n < 0 && errno != EAGAIN));
+    return type == SOCK_STREAM && (n == 0 || (n < 0 && errno != EAGAIN));
 }
 
 /* Serves everything that is readable now or within `ms`. */
@@ -535,6 +543,7 @@ int stage_main(int argc, char **argv) {
     snprintf(abstract, sizeof(abstract), "lab-%s", s.nonce);
     listen_unix(&s, abstract, true);
     listen_unix(&s, below(&s, "sock/host"), false);
+    listen_fifo(&s, below(&s, "sock/fifo"));
     start_victim(&s);
     lay_ipc(&s);
     tell(&s);

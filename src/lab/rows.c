@@ -119,6 +119,8 @@ const struct lab_row lab_rows[] = {
      "a socket by path of the host is not reached", {0}},
     {"path-socket-input", "B11", LAB_WALL, W(MOUNTS), NO, LAB_HEARD | LAB_SOCKETS, 3000,
      "a socket in a read-only input is not reached", {0}},
+    {"path-fifo-input", "B11", LAB_WALL, W(MOUNTS), NO, LAB_HEARD | LAB_SOCKETS, 3000,
+     "a FIFO in a read-only input is not reached", {0}},
     {"raw-socket", "B46", LAB_WALL, W(CAPS) | W(SECCOMP), NO, LAB_NEEDS_ROOT, 3000, "no raw IP socket", REFUSED},
     {"family-vsock", "B46", LAB_WALL, W(SECCOMP), NO, 0, 3000, "no AF_VSOCK: it reaches the hypervisor", FAMILY},
     {"family-packet", "B46", LAB_WALL, W(SECCOMP), NO, 0, 3000, "no AF_PACKET", FAMILY},
