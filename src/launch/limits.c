@@ -102,7 +102,7 @@ static int hold_memory(struct launch *l, struct error *err) {
                       err);
     enforce(l, PLAN_MEMORY, "watch", l->plan.limits[PLAN_MEMORY]);
     launch_note(l, "memory is watched ten times a second, not held by the kernel: a fast allocation can pass the cap "
-                   "for a moment");
+                   "for a moment, and memory that is shared or held by descriptors is not seen");
     return 0;
 }
 
