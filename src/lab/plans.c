@@ -149,7 +149,8 @@ int lab_plan(const struct lab_row *row, const struct lab_scene *scene, const str
     if (r < 0)
         return error_wrap(err, "lab: probe %s", row->name);
     drop_exports(&p);
-    p.terminal = p.input = false;
+    p.terminal = row->flags & LAB_INTERACTIVE;
+    p.input = false;
     set_limits(&p, row);
     if (set_command(&p, row, scene) < 0 || add_inputs(&p, row, scene) < 0)
         return error_set(err, -ENOMEM, "lab: out of memory");

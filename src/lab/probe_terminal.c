@@ -84,5 +84,6 @@ static enum lab_result own_terminal(struct call *c) {
     return held(c, 0, "made, and it passes a line");
 }
 
-const struct probe probes_terminal[] = {
-    {"terminal", terminal}, {"tiocsti", tiocsti}, {"tioclinux", tioclinux}, {"own-terminal", own_terminal}, {0}};
+const struct probe probes_terminal[] = {{"terminal", terminal},           {"tiocsti", tiocsti},
+                                        {"tiocsti-interactive", tiocsti}, {"tioclinux", tioclinux},
+                                        {"own-terminal", own_terminal},   {0}};

@@ -134,6 +134,8 @@ const struct lab_row lab_rows[] = {
      "the terminal of whoever started it is out of reach", {0}},
     {"tiocsti", "B04", LAB_WALL, W(SECCOMP), NO, 0, 3000, "TIOCSTI is refused, also with high bits set", REFUSED},
     {"tioclinux", "B04", LAB_WALL, W(SECCOMP), NO, 0, 3000, "TIOCLINUX is refused, also with high bits set", REFUSED},
+    {"tiocsti-interactive", "B04", LAB_WALL, W(SECCOMP), NO, LAB_INTERACTIVE, 3000,
+     "TIOCSTI is refused where the step has a terminal of its own (-t)", REFUSED},
     /* limits and the end */
     {"processes", "B25", LAB_WALL, 0, PLAN_PROCESSES, LAB_TIGHT, 10000,
      "a fork bomb ends with EAGAIN at the limit", {0}},

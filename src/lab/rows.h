@@ -31,18 +31,19 @@ extern const char *const lab_result_names[LAB_RESULT_N];
 
 /* How the harness prepares and judges a row. */
 enum {
-    LAB_NEEDS_ROOT = 1 << 0, /* the control can only succeed as root */
-    LAB_HEARD = 1 << 1,      /* canary: bytes that a listener of the stage received */
-    LAB_FILES = 1 << 2,      /* canary: digest of the stage's files */
-    LAB_LINGER = 1 << 3,     /* canary: processes that are there after the end */
-    LAB_FDS = 1 << 4,        /* starts with descriptors 9 (file), 20 (socket), 1500 (folder) open */
-    LAB_TTY = 1 << 5,        /* starts under a controlling terminal */
-    LAB_TWICE = 1 << 6,      /* run twice; the second looks for what the first left */
-    LAB_SOCKETS = 1 << 7,    /* the folder with the stage's socket is a read input */
-    LAB_LINKS = 1 << 8,      /* inputs whose targets lead through links */
-    LAB_STAGED = 1 << 9,     /* the folder with set-id copies of the probe is a read input */
-    LAB_KILLED = 1 << 11,    /* whoever runs it is killed once the probe has said LAB_LEFT */
-    LAB_TIGHT = 1 << 10,     /* runs under the lab's small limits */
+    LAB_NEEDS_ROOT = 1 << 0,   /* the control can only succeed as root */
+    LAB_HEARD = 1 << 1,        /* canary: bytes that a listener of the stage received */
+    LAB_FILES = 1 << 2,        /* canary: digest of the stage's files */
+    LAB_LINGER = 1 << 3,       /* canary: processes that are there after the end */
+    LAB_FDS = 1 << 4,          /* starts with descriptors 9 (file), 20 (socket), 1500 (folder) open */
+    LAB_TTY = 1 << 5,          /* starts under a controlling terminal */
+    LAB_TWICE = 1 << 6,        /* run twice; the second looks for what the first left */
+    LAB_SOCKETS = 1 << 7,      /* the folder with the stage's socket is a read input */
+    LAB_LINKS = 1 << 8,        /* inputs whose targets lead through links */
+    LAB_STAGED = 1 << 9,       /* the folder with set-id copies of the probe is a read input */
+    LAB_KILLED = 1 << 11,      /* whoever runs it is killed once the probe has said LAB_LEFT */
+    LAB_INTERACTIVE = 1 << 12, /* in a terminal of the sandbox\'s own (-t) */
+    LAB_TIGHT = 1 << 10,       /* runs under the lab's small limits */
 };
 
 #define LAB_NO_LIMIT    (-1)
