@@ -24,7 +24,7 @@ static const struct verb *const verbs[] = {
  * the worker print would go into it. */
 static int open_standard_descriptors(void) {
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) // NOLINT(android-cloexec-open): children get it
             return -1;
     return 0;
 }

@@ -116,7 +116,7 @@ static pid_t start_worker(void) {
         posix_spawn_file_actions_adddup2(&actions, streams[i], i);
     for (size_t i = 0; i < 31 && *word(i); i++)
         args[i] = (char *)word(i);
-    if (posix_spawn(&pid, args[0], &actions, NULL, args, environment) != 0)
+    if (!args[0] || posix_spawn(&pid, args[0], &actions, NULL, args, environment) != 0)
         _exit(1);
     for (int i = 0; i < 3; i++)
         close(streams[i]);

@@ -52,7 +52,8 @@ __attribute__((constructor)) static void move_beside_the_fake(void) {
     setenv("DOORWARD_TEST_HOME", mkdtemp(home), 1);
     snprintf(path, sizeof(path), "%s/test-run", home);
     copy_file(self, path);
-    strcpy(strrchr(self, '/') + 1, "test-fake-launch");
+    char *name = strrchr(self, '/') + 1;
+    snprintf(name, sizeof(self) - (size_t)(name - self), "test-fake-launch");
     char launcher[128];
     snprintf(launcher, sizeof(launcher), "%s/doorward-launch", home);
     copy_file(self, launcher);

@@ -73,7 +73,7 @@ TEST(a_dead_run_is_swept) {
     int s = state();
     CHECK_EQ(mkdirat(s, "blobs", 0700), 0);
     CHECK_EQ(mkdirat(s, "blobs/incoming", 0700), 0);
-    close(openat(s, "blobs/incoming/" RUN, O_CREAT | O_WRONLY, 0600));
+    close(openat(s, "blobs/incoming/" RUN, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     CHECK_EQ(faccessat(s, "blobs/incoming/" RUN, F_OK, 0), 0);
     blob_sweep(s, RUN);
     CHECK(faccessat(s, "blobs/incoming/" RUN, F_OK, 0) < 0);

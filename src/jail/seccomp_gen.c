@@ -304,7 +304,7 @@ static void write_header(const char *name) {
 }
 
 int main(int argc, char **argv) {
-    FILE *in = argc == 3 ? fopen(argv[2], "r") : NULL;
+    FILE *in = argc == 3 ? fopen(argv[2], "re") : NULL;
     if (!in) {
         fprintf(stderr, "usage: seccomp_gen NAME FILE.calls > HEADER\n");
         return 1;

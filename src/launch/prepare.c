@@ -21,12 +21,13 @@
 
 /* doorward-init lies beside this program. */
 static int open_program(struct error *err) {
+    static const char name[] = "/doorward-init";
     char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(name));
     if (n < 0)
         return error_errno(err, -errno, "cannot find doorward-init: /proc/self/exe");
     path[n] = 0;
-    strcpy(strrchr(path, '/'), "/doorward-init");
+    memcpy(strrchr(path, '/'), name, sizeof(name));
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? error_errno(err, -errno, "%s, a part of doorward: install it again", path) : fd;
 }
@@ -83,7 +84,7 @@ static void note_mounts_below(struct launch *l) {
         folders = folders || l->plan.inputs[i].directory;
     FILE *f = folders ? fopen("/proc/self/mountinfo", "re") : NULL;
     while (f && fgets(line, sizeof(line), f)) {
-        if (sscanf(line, "%*s %*s %*s %*s %s", at) != 1)
+        if (sscanf(line, "%*s %*s %*s %*s %8189s", at) != 1)
             continue;
         unescape(at);
         for (size_t i = 0; i < l->plan.n_inputs; i++) {
