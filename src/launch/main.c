@@ -89,12 +89,12 @@ static bool can_begin_early(const struct launch *l) {
     return parent && access(parent, W_OK) < 0;
 }
 
-/* One that was begun early stands for every plan but the lab's and, with a single id to map, another user's. */
+/* One that was begun early has become the agent already, and stands for no plan of the lab's. */
 static bool fits(const struct launch *l) {
     for (unsigned w = 0; w < PLAN_WALL_N; w++)
         if (l->plan.lab_off[w])
             return false;
-    return l->root || l->plan.user == PLAN_USER_AGENT;
+    return l->plan.user == PLAN_USER_AGENT;
 }
 
 /* Names the control groups before they are made, and waits until that is on record. */
