@@ -21,9 +21,10 @@
 #include "control/live.h"
 
 enum {
-    DENIED_TOLD = 5,         /* the others stand in the journal */
-    READER_MS = 60000,       /* how long a reader of our output may take nothing after the end */
-    DESCRIPTORS_LEAST = 256, /* the launcher's, with one for each input's way in, and ours */
+    DENIED_TOLD = 5,          /* the others stand in the journal */
+    READER_MS = 60000,        /* how long a reader of our output may take nothing after the end */
+    DESCRIPTORS_LEAST = 256,  /* the launcher's and ours */
+    DESCRIPTORS_AN_INPUT = 2, /* the launcher's: its mount, and what shows it outside */
 };
 
 #define POLICY_NAME "policy.yaml"
@@ -144,16 +145,21 @@ static void forget_run(struct run *r) {
 }
 
 /* Our own soft limit is of no use to anybody: the worker's is the plan's. */
-static int take_descriptors(struct error *err) {
+static int take_descriptors(const struct control_request *q, struct error *err) {
     struct rlimit l;
+    size_t inputs = 0;
+    for (size_t i = 0; i < q->n_plans; i++)
+        inputs = q->plans[i].n_inputs > inputs ? q->plans[i].n_inputs : inputs;
+    rlim_t need = DESCRIPTORS_LEAST + DESCRIPTORS_AN_INPUT * inputs;
     if (getrlimit(RLIMIT_NOFILE, &l) < 0)
         return place_error(err, -errno, "cannot read the limit of open files");
-    if (l.rlim_max < DESCRIPTORS_LEAST)
+    if (l.rlim_max < need)
         return error_set(err, -EMFILE,
-                         "the limit of open files is %llu here, and doorward needs %d; raise it: ulimit -n %d",
-                         (unsigned long long)l.rlim_max, DESCRIPTORS_LEAST, DESCRIPTORS_LEAST);
-    if (l.rlim_cur < DESCRIPTORS_LEAST) {
-        l.rlim_cur = DESCRIPTORS_LEAST;
+                         "the limit of open files is %llu here, and a step with %zu inputs needs %llu; raise it "
+                         "(ulimit -n %llu), or name a folder instead of each file",
+                         (unsigned long long)l.rlim_max, inputs, (unsigned long long)need, (unsigned long long)need);
+    if (l.rlim_cur < need) {
+        l.rlim_cur = need;
         setrlimit(RLIMIT_NOFILE, &l);
     }
     return 0;
@@ -164,7 +170,7 @@ static int prepare(struct run *r, struct error *err) {
     int e = ulid_new(r->name);
     if (e < 0)
         return error_errno(err, e, "cannot make a name for the run");
-    e = take_descriptors(err);
+    e = take_descriptors(r->q, err);
     if (e == 0)
         e = take_signals(r, err);
     if (e == 0)

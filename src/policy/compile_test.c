@@ -164,7 +164,7 @@ TEST(inputs_must_be_there_and_fit) {
         {READ("src/a.c, only: [x]"),
          "t.yaml:6:28: steps.main.inputs[\"/in/x\"].read: /home/me/project/src/a.c is a file, and exclude and only"},
         {INPUT("/in/x", "copy", "/tmp/agent/sock, sensitive: true"),
-         "t.yaml:6:28: steps.main.inputs[\"/in/x\"].copy: /tmp/agent/sock is a socket, which can only"},
+         "t.yaml:6:28: steps.main.inputs[\"/in/x\"].copy: /tmp/agent/sock is a socket"},
         {READ("/data/bad\\xff"), "t.yaml:6:28: steps.main.inputs[\"/in/x\"].read: /data/bad"},
         {STEP "    inputs: {/w: {read: .}, /w/nothing: {read: /data/tool}}\n",
          "t.yaml:6:48: steps.main.inputs[\"/w/nothing\"].read: it lies in the read-only input /w, which has no "

@@ -31,13 +31,11 @@ static int check_type(struct compile *c, const struct policy_input *in, const ch
         return BAD(in, "%s is a file, and an overlay needs a folder: use copy (writable) or read", safe);
     if (type == POLICY_FILE && (in->exclude || in->only))
         return BAD(in, "%s is a file, and exclude and only are for folders", safe);
-    if (type == POLICY_SOCKET && !in->sensitive)
+    if (type == POLICY_SOCKET)
         return BAD(in,
-                   "%s is a socket, and who listens there acts with rights of its own; leave it out, or say "
-                   "`sensitive: true` (--sensitive)",
+                   "%s is a socket, and who listens there acts with rights of its own: this version of doorward lets "
+                   "in no socket; leave it out",
                    safe);
-    if (type == POLICY_SOCKET && kind_of(in) != PLAN_READ)
-        return BAD(in, "%s is a socket, which can only be a read input", safe);
     return 0;
 }
 
