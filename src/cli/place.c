@@ -12,17 +12,17 @@ static void tell_lost(const char run[ULID_TEXT], const struct error *err) {
 }
 
 int cli_open_place(struct place *ret, struct error *err) {
-    _cleanup_place_ struct place p = PLACE_EMPTY;
+    struct place p = PLACE_EMPTY;
     int r = place_find(&p, err);
     if (r == 0)
         r = place_open(&p, err);
     if (r == 0)
         r = control_sweep_lost(&p, tell_lost, err);
     if (r < 0)
-        return r;
-    *ret = p;
-    p = (struct place)PLACE_EMPTY;
-    return 0;
+        place_close(&p);
+    else
+        *ret = p;
+    return r;
 }
 
 int cli_print_json(FILE *to, const json_t *j) {

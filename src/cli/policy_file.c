@@ -81,16 +81,14 @@ static int find_base(const char *path, int fd, char **ret, struct error *err) {
     char *canonical = realpath(path, NULL);
     if (!canonical)
         return error_errno(err, -errno, "%s", path);
-    *strrchr(canonical + 1 - (strrchr(canonical, '/') != canonical), '/') = 0;
+    char *slash = strrchr(canonical, '/');
+    slash[slash == canonical] = 0; /* of "/" itself the slash stays */
     *ret = canonical;
     return 0;
 }
 
-int cli_read_policy(const char *path, struct cli_policy *ret, struct error *err) {
-    char safe[512];
+static int read_bytes(const char *path, const char *safe, struct cli_policy *p, struct error *err) {
     struct stat st;
-    _cleanup_cli_policy_ struct cli_policy p = {0};
-    str_safe(safe, sizeof(safe), path);
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return error_set(err, -ENOENT, "there is no policy file %s; to run a command, write: doorward run -- %s", safe,
@@ -99,19 +97,21 @@ int cli_read_policy(const char *path, struct cli_policy *ret, struct error *err)
         return error_errno(err, -errno, "policy file %s", safe);
     if (S_ISDIR(st.st_mode))
         return error_set(err, -EISDIR, "policy file %s is a folder; name the file in it", safe);
-    int r = fd_read_file(fd, POLICY_BYTES_MAX, &p.bytes, &p.n, err);
+    int r = fd_read_file(fd, POLICY_BYTES_MAX, &p->bytes, &p->n, err);
+    return r < 0 ? error_wrap(err, "policy file %s", safe) : find_base(path, fd, &p->base, err);
+}
+
+int cli_read_policy(const char *path, struct cli_policy *ret, struct error *err) {
+    char safe[512];
+    struct cli_policy p = {0};
+    int r = read_bytes(path, str_safe(safe, sizeof(safe), path), &p, err);
+    if (r == 0 && !(p.name = strdup(safe)))
+        r = error_set(err, -ENOMEM, "out of memory");
+    if (r == 0)
+        r = policy_parse(p.name, p.base, p.bytes, p.n, &p.policy, err);
     if (r < 0)
-        return error_wrap(err, "policy file %s", safe);
-    r = find_base(path, fd, &p.base, err);
-    if (r < 0)
-        return r;
-    p.name = strdup(safe);
-    if (!p.name)
-        return error_set(err, -ENOMEM, "out of memory");
-    r = policy_parse(p.name, p.base, p.bytes, p.n, &p.policy, err);
-    if (r < 0)
-        return r;
-    *ret = p;
-    p = (struct cli_policy){0};
-    return 0;
+        cli_policy_free(&p);
+    else
+        *ret = p;
+    return r;
 }

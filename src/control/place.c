@@ -88,23 +88,28 @@ static int find_one(const struct rule *rule, bool root, char **ret, struct error
     return r;
 }
 
-int place_find(struct place *ret, struct error *err) {
-    _cleanup_place_ struct place p = PLACE_EMPTY;
-    p.root = geteuid() == 0;
-    int r = find_one(&state_rule, p.root, &p.state, err);
+static int find_all(struct place *p, struct error *err) {
+    p->root = geteuid() == 0;
+    int r = find_one(&state_rule, p->root, &p->state, err);
     if (r == 0)
-        r = find_one(&runtime_rule, p.root, &p.runtime, err);
+        r = find_one(&runtime_rule, p->root, &p->runtime, err);
     if (r == 0)
-        r = find_one(&config_rule, p.root, &p.config, err);
-    if (r < 0)
-        return r;
-    if (!p.runtime && asprintf(&p.runtime, "%s/run", p.state) < 0) {
-        p.runtime = NULL;
-        return error_set(err, -ENOMEM, "out of memory");
+        r = find_one(&config_rule, p->root, &p->config, err);
+    if (r == 0 && !p->runtime && asprintf(&p->runtime, "%s/run", p->state) < 0) {
+        p->runtime = NULL;
+        r = error_set(err, -ENOMEM, "out of memory");
     }
-    *ret = p;
-    p = (struct place)PLACE_EMPTY;
-    return 0;
+    return r;
+}
+
+int place_find(struct place *ret, struct error *err) {
+    struct place p = PLACE_EMPTY;
+    int r = find_all(&p, err);
+    if (r < 0)
+        place_close(&p);
+    else
+        *ret = p;
+    return r;
 }
 
 /* mkdir -p, 0700 as the XDG base directory specification asks of folders that are missing. The parents are the
