@@ -53,7 +53,10 @@ TEST(shown_text_is_harmless) {
               "\\u{202e}x\\u{009b}");
     char s[8];
     CHECK_STR(str_safe(s, sizeof(s), "0123456789"), "0123...");
-    CHECK_STR(str_safe(s, sizeof(s), "012\xc3\xa9" "6789"), "012...");
+    CHECK_STR(str_safe(s, sizeof(s),
+                       "012\xc3\xa9"
+                       "6789"),
+              "012...");
 }
 
 TEST(a_cut_message_stays_text) {
