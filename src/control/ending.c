@@ -178,6 +178,8 @@ void step_finish(struct step *s, struct step_result *ret) {
     for (int i = 0; i < RELAY_STREAM_N; i++)
         s->relay.sinks[i] = s->c->sinks[i];
     *ret = (struct step_result){.artifacts = json_array(), .denied = json_incref(s->denied)};
+    if (step_keep_plan(s, &s->why) < 0) /* before the record that has its digest; the launcher is still starting */
+        s->facts.broken = s->channel_done = true;
     step_converse(s);
     confirm_gone(s);
     decide(s, &ret->stop);

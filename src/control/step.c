@@ -95,7 +95,6 @@ static json_t *plan_json(const struct step *s) {
  * can be cleaned by whoever finds it. */
 static int on_placed(struct step *s, struct wire_message *m) {
     char path[PATH_MAX];
-    struct error err = {0};
     uint32_t n = wire_get_u32(m);
     if (n > CGROUPS_MAX)
         return broken_by(s, "names too many cgroups");
@@ -107,11 +106,7 @@ static int on_placed(struct step *s, struct wire_message *m) {
         return broken_by(s, "sent a broken message");
     int r = step_record(s, "step.plan", plan_json(s), JOURNAL_WRITTEN);
     s->state = STEP_PLACED;
-    if (r == 0)
-        r = send_empty(s, LAUNCH_CREATE);
-    if (r == 0 && step_keep_plan(s, &err) < 0) /* the launcher is busy with the walls meanwhile */
-        r = broken(s, &err);
-    return r;
+    return r < 0 ? r : send_empty(s, LAUNCH_CREATE);
 }
 
 /* The launcher's own deadline comes first; this one is for a launcher that does not act, from the moment on at which
