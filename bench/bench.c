@@ -34,7 +34,7 @@ static const char *const contender_names[CONTENDERS] = {"bare", "kernel floor", 
 struct mode {
     const char *name;
     unsigned uid; /* 0: stay who we are */
-    bool degrade; /* nothing on this host holds a group's memory for this user: doorward watches it instead */
+    bool degrade; /* nothing on this host holds a group's memory and processors for this user */
     char *env[8];
 };
 
@@ -167,7 +167,8 @@ static const char *const prefixes[CONTENDERS][ARGS_MAX] = {
 /* Writes prefix, options and command into `to`; strings are borrowed. */
 static void command(const char *to[ARGS_MAX], const struct mode *mode, enum contender who, const char *overlay,
                     const char *const *argv) {
-    const char *options[] = {mode->degrade ? "--degrade" : NULL, "memory", overlay ? "--overlay" : NULL, overlay};
+    const char *degrade = mode->degrade ? "--degrade" : NULL;
+    const char *options[] = {degrade, "memory", degrade, "cpus", overlay ? "--overlay" : NULL, overlay};
     int n = 0;
     for (int i = 0; prefixes[who][i]; i++)
         to[n++] = prefixes[who][i];
@@ -489,7 +490,8 @@ static void find_degrade(struct mode *mode) {
     command(args, mode, DOORWARD, NULL, argv);
     mode->degrade = works(mode, args, "doorward", false);
     if (mode->degrade)
-        printf("\nAs %s, doorward runs with `--degrade memory`: this host delegates no control group to that user.\n",
+        printf("\nAs %s, doorward runs with `--degrade memory --degrade cpus`: this host delegates no control group to "
+               "that user.\n",
                mode->name);
 }
 

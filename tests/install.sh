@@ -50,7 +50,7 @@ installed() {
 check "it says its version" installed --version
 # Nothing may hold a group's memory for an ordinary user here.
 degrade=
-[ "$(id -u)" -eq 0 ] || degrade='--degrade memory'
+[ "$(id -u)" -eq 0 ] || degrade='--degrade memory --degrade cpus'
 # shellcheck disable=SC2016,SC2086  # expanded by the inner shell; a list
 check "it runs a command behind the walls" installed run $degrade -- sh -c 'test "$(id -u)" = 1000'
 check "its record verifies" installed verify last
