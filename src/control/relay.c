@@ -89,13 +89,22 @@ static int open_copy(struct relay *r, int stream) {
     return fd < 0 ? fd : 0;
 }
 
+/* A copy that cannot be kept whole (a full disk) is given up, with the space it took: the journal needs that more. */
+static void give_up_copies(struct relay *r, int failed) {
+    r->copy_failed = -failed;
+    for (int i = 0; i < RELAY_STREAM_N; i++)
+        if (r->copy[i] >= 0 && ftruncate(r->copy[i], 0) < 0)
+            r->copy_failed = errno;
+}
+
 static void keep_copy(struct relay *r, int stream, const char *bytes, size_t n) {
     if (r->copy_failed)
         return;
     int e = r->copy[stream] < 0 ? open_copy(r, stream) : 0;
     if (e == 0)
         e = fd_write_all(r->copy[stream], bytes, n);
-    r->copy_failed = -e;
+    if (e < 0)
+        give_up_copies(r, e);
 }
 
 /* Counts `n` bytes that the worker wrote and passes on what the limit allows. */
