@@ -59,22 +59,25 @@ static enum collect_result refuse(struct collected *c, enum collect_result resul
     return result;
 }
 
+static const struct {
+    int code;
+    enum collect_result result;
+    const char *why;
+} codes[] = {
+    {-ENOENT, COLLECT_MISSING, "the worker left nothing there"},
+    {-ENOTDIR, COLLECT_MISSING, "something on the way to it is not a folder"},
+    {-ELOOP, COLLECT_LINK, "a folder on the way to it is a symbolic link"},
+    {-ENXIO, COLLECT_NOT_REGULAR, "it is a socket or a FIFO"},
+};
+
 /* What a failed open says about the path. */
 static enum collect_result judge_errno(struct collected *c, int code) {
     char text[160];
-    switch (-code) {
-    case ENOENT:
-        return refuse(c, COLLECT_MISSING, "the worker left nothing there");
-    case ENOTDIR:
-        return refuse(c, COLLECT_MISSING, "something on the way to it is not a folder");
-    case ELOOP:
-        return refuse(c, COLLECT_LINK, "a folder on the way to it is a symbolic link");
-    case ENXIO:
-        return refuse(c, COLLECT_NOT_REGULAR, "it is a socket or a FIFO");
-    default:
-        snprintf(text, sizeof(text), "it cannot be opened: %s", strerror(-code));
-        return refuse(c, COLLECT_UNREADABLE, text);
-    }
+    for (size_t i = 0; i < ELEMENTS(codes); i++)
+        if (codes[i].code == code)
+            return refuse(c, codes[i].result, codes[i].why);
+    snprintf(text, sizeof(text), "it cannot be opened: %s", strerror(-code));
+    return refuse(c, COLLECT_UNREADABLE, text);
 }
 
 static const struct {
