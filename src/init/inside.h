@@ -1,6 +1,6 @@
 /* inside.h: the programs that live in the sandbox, one binary, three names.
  *
- *   init    process 1: speaks with the launcher, listens for dw, ends when the reaper ends
+ *   init    process 1: listens for dw, passes its words to the launcher, ends when the reaper or the launcher ends
  *   reaper  process 1 of the worker's own pid namespace: starts the worker, reaps, ends with it
  *   dw      the worker's helper: `dw refuse REASON`
  * runs in: sandbox (untrusted input: everything the worker sends; holds: nothing) */
@@ -11,7 +11,6 @@
 #include "wire/inner.h"
 
 #define INSIDE_SOCKET      "/run/doorward/socket" /* init listens there for dw */
-#define INSIDE_LISTENER_FD 5
 
 int init_main(void);
 int reaper_main(int argc, char **argv, char **env);
@@ -21,9 +20,10 @@ int dw_main(int argc, char **argv);
  * with its parent, every signal blocked that would disturb it. A descriptor that reads SIGCHLD, or -errno. */
 int inside_begin(void);
 
-/* Starts the worker: the child's half, after fork. Reports on `report_fd` (struct worker_failure) and never returns. */
+/* Starts the worker: the child's half, after vfork, so it runs on the reaper's memory and writes nothing to it but the
+ * reason for which it failed. Never returns. */
 struct worker_failure {
-    int code;  /* errno */
+    int code;  /* errno, 0 = none */
     int stage; /* enum worker_stage */
 };
 enum worker_stage { WORKER_SESSION, WORKER_DIRECTORY, WORKER_PROGRAM };
@@ -35,4 +35,4 @@ struct worker {
     int terminal; /* standard input is a terminal that becomes the controlling one */
     int session;  /* a session of its own */
 };
-void worker_start(const struct worker *w, int report_fd) __attribute__((noreturn));
+void worker_start(const struct worker *w, volatile struct worker_failure *ret) __attribute__((noreturn));

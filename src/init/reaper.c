@@ -54,27 +54,20 @@ static void tell_failure(struct reaper *r, const struct worker_failure *f) {
 
 /* 0 when the worker's program is executing. */
 static int start(struct reaper *r) {
-    int report[2];
-    struct worker_failure f;
-    if (pipe2(report, O_CLOEXEC) < 0)
-        return -errno;
-    pid_t pid = fork();
+    volatile struct worker_failure failure = {0, 0};
+    /* The child makes system calls and then execs or ends, so it may run on this memory: no page tables to copy, and
+     * when vfork returns it is known which of the two it was. */
+    pid_t pid = vfork();
     if (pid < 0)
         return -errno;
-    if (pid == 0) {
-        fd_close(report[0]);
-        worker_start(&r->worker, report[1]);
-    }
+    if (pid == 0)
+        worker_start(&r->worker, &failure);
     r->main = pid;
-    fd_close(report[1]);
-    ssize_t n = fd_read_all(report[0], &f, sizeof(f));
-    fd_close(report[0]);
-    if (n == (ssize_t)sizeof(f)) {
-        tell_failure(r, &f);
-        return -ECHILD;
-    }
-    wire_begin(&r->m, INNER_RUNNING);
-    return wire_send(INNER_CHANNEL, &r->m);
+    if (failure.code == 0)
+        return 0;
+    struct worker_failure f = {failure.code, failure.stage};
+    tell_failure(r, &f);
+    return -ECHILD;
 }
 
 /* Reaps everything that ended; 1 when the main process was among it. */
@@ -92,8 +85,8 @@ static int reap(struct reaper *r) {
     return ended;
 }
 
-/* One message from init. 0 to go on, else the reaper ends. */
-static int listen_to_init(struct reaper *r) {
+/* One message from the launcher. 0 to go on, else the reaper ends. */
+static int listen_to_launcher(struct reaper *r) {
     int got = wire_receive(INNER_CHANNEL, &r->m);
     if (got <= 0)
         return -EPIPE;
@@ -116,18 +109,15 @@ static void drain(int signals) {
 int reaper_main(int argc, char **argv, char **env) {
     static struct reaper r;
     int signals = inside_begin();
-    /* The channel to init must not reach the worker, who could then speak as the reaper. */
+    /* The channel must not reach the worker, who could then speak as the reaper. */
     if (signals < 0 || argc < 4 || fcntl(INNER_CHANNEL, F_SETFD, FD_CLOEXEC) < 0)
         return 125;
     r.worker = (struct worker){argv[2], argv + 3, env, strchr(argv[1], 't') != NULL, strchr(argv[1], 's') != NULL};
-    wire_begin(&r.m, INNER_READY);
-    if (wire_send(INNER_CHANNEL, &r.m) < 0)
-        return 125;
     struct pollfd waits[] = {{INNER_CHANNEL, POLLIN, 0}, {signals, POLLIN, 0}};
     for (;;) {
         if (poll(waits, 2, -1) < 0 && errno != EINTR)
             return 125;
-        if (waits[0].revents && listen_to_init(&r) < 0)
+        if (waits[0].revents && listen_to_launcher(&r) < 0)
             return 0;
         if (waits[1].revents) {
             drain(signals);

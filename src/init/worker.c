@@ -3,16 +3,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "init/inside.h"
 
-static void __attribute__((noreturn)) fail(int fd, enum worker_stage stage, int code) {
-    struct worker_failure f = {code, stage};
-    fd_write_all(fd, &f, sizeof(f));
+static void __attribute__((noreturn)) fail(volatile struct worker_failure *ret, enum worker_stage stage, int code) {
+    ret->stage = stage;
+    ret->code = code;
     _exit(127);
 }
 
@@ -61,18 +61,18 @@ static int look_up(const struct worker *w) {
     return result;
 }
 
-void worker_start(const struct worker *w, int report_fd) {
+void worker_start(const struct worker *w, volatile struct worker_failure *ret) {
     sigset_t none;
     for (int s = 1; s < NSIG; s++)
         signal(s, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (w->session && setsid() < 0)
-        fail(report_fd, WORKER_SESSION, errno);
+        fail(ret, WORKER_SESSION, errno);
     if (w->terminal && ioctl(0, TIOCSCTTY, 0) < 0)
-        fail(report_fd, WORKER_SESSION, errno);
+        fail(ret, WORKER_SESSION, errno);
     if (chdir(w->directory) < 0)
-        fail(report_fd, WORKER_DIRECTORY, errno);
+        fail(ret, WORKER_DIRECTORY, errno);
     int r;
     if (strchr(w->argv[0], '/')) {
         r = run_file(w->argv[0], w);
@@ -81,5 +81,5 @@ void worker_start(const struct worker *w, int report_fd) {
     } else {
         r = look_up(w);
     }
-    fail(report_fd, WORKER_PROGRAM, -r);
+    fail(ret, WORKER_PROGRAM, -r);
 }

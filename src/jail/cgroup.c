@@ -58,7 +58,7 @@ struct mount_line {
 /* One line of /proc/self/mountinfo: proc(5). False for a line that is none, or with escapes, where we never stand. */
 static bool parse_mount(const char *line, size_t n, struct mount_line *m) {
     char copy[8192];
-    if (n >= sizeof(copy))
+    if (n >= sizeof(copy) || !memmem(line, n, " - cgroup", 9)) /* most lines are about something else */
         return false;
     memcpy(copy, line, n);
     copy[n] = 0;

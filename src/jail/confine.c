@@ -20,17 +20,21 @@ static bool has(int capability) {
     return syscall(SYS_capget, &header, data) == 0 && data[capability / 32].effective >> (capability % 32) & 1;
 }
 
+int confine_bounding_set(void) {
+    /* An ordinary user holds nothing that the bounding set could bound, and may not change it. */
+    bool may = has(CAP_SETPCAP);
+    for (int c = 0; may && c < 64; c++)
+        if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
+            return errno == EINVAL ? 0 : -errno; /* past the kernel's last capability */
+    return 0;
+}
+
 int confine_capabilities(int keep) {
     struct __user_cap_data_struct left[2] = {0};
     if (keep >= 0)
         left[keep / 32].effective = left[keep / 32].permitted = 1u << (keep % 32);
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
         return -errno;
-    /* An ordinary user holds nothing that the bounding set could bound, and may not change it. */
-    bool may = has(CAP_SETPCAP);
-    for (int c = 0; may && prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++) /* EINVAL past the kernel's last capability */
-        if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
-            return -errno;
     return set_capabilities(left);
 }
 

@@ -6,7 +6,11 @@
 
 #include "base/error.h"
 
-/* Empties every capability set, the bounding and the ambient one included, but for `keep` (a CAP_* number, or -1 for
+/* Empties the bounding set, where one may: what is dropped here no exec brings back, and children inherit that. What is held
+ * now stays. capabilities(7). 0 or -errno. */
+int confine_bounding_set(void);
+
+/* Empties every other capability set, the ambient one included, but for `keep` (a CAP_* number, or -1 for
  * none) in the permitted and effective sets. capabilities(7). 0 or -errno. */
 int confine_capabilities(int keep);
 

@@ -16,18 +16,49 @@
 
 enum { STATUS_MAX = 8192 };
 
-static int read_small(const char *path, char *to, size_t room) {
-    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+static int read_small(int dirfd, const char *path, char *to, size_t room) {
+    _cleanup_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -errno : fd_read_all(fd, to, room - 1);
     to[n > 0 ? n : 0] = 0;
     return n < 0 ? (int)n : 0;
 }
 
+enum { NS_USER, NS_MNT, NS_PID, NS_NET, NS_IPC, NS_UTS, NS_N };
+static const char *const namespaces[NS_N] = {"ns/user", "ns/mnt", "ns/pid", "ns/net", "ns/ipc", "ns/uts"};
+
+/* What is looked up beforehand, while the sandbox is still being set up and this process would only wait. */
+static struct {
+    pid_t reaper;
+    int proc;         /* /proc/REAPER */
+    int mounts;       /* its mount namespace: held, it is taken down after everything else is done, and not before */
+    bool apart[NS_N]; /* it stands in another namespace than we do */
+    ino_t ours[NS_N];
+} known = {.proc = -1, .mounts = -1};
+
 /* The reaper as this pid namespace numbers it: init's only child. */
 static pid_t reaper_pid(const struct launch *l) {
     char path[64], text[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)l->init, (int)l->init);
-    return read_small(path, text, sizeof(text)) < 0 ? 0 : (pid_t)atoi(text);
+    return read_small(AT_FDCWD, path, text, sizeof(text)) < 0 ? 0 : (pid_t)atoi(text);
+}
+
+static bool apart(int n) {
+    struct stat st;
+    return fstatat(known.proc, namespaces[n], &st, 0) == 0 && st.st_ino != known.ours[n];
+}
+
+void confirm_prepare(const struct launch *l) {
+    char path[64];
+    struct stat st;
+    _cleanup_fd_ int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    known.reaper = reaper_pid(l);
+    snprintf(path, sizeof(path), "/proc/%d", (int)known.reaper);
+    known.proc = known.reaper > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    for (int n = 0; n < NS_N; n++) {
+        known.ours[n] = self >= 0 && fstatat(self, namespaces[n], &st, 0) == 0 ? st.st_ino : 0;
+        known.apart[n] = known.ours[n] && known.proc >= 0 && apart(n);
+    }
+    known.mounts = known.proc < 0 ? -1 : openat(known.proc, namespaces[NS_MNT], O_RDONLY | O_CLOEXEC);
 }
 
 /* The word behind "KEY:\t" in /proc/PID/status: proc(5). */
@@ -39,15 +70,6 @@ static const char *status_of(const char *status, const char *key) {
     return "";
 }
 
-/* True when the process stands in another namespace of this type than we do. */
-static bool own_namespace(pid_t pid, const char *type) {
-    char path[64], ours[64];
-    struct stat a, b;
-    snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, type);
-    snprintf(ours, sizeof(ours), "/proc/self/ns/%s", type);
-    return stat(path, &a) == 0 && stat(ours, &b) == 0 && a.st_ino != b.st_ino;
-}
-
 static bool no_capabilities(const char *status) {
     static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
     for (size_t i = 0; i < ELEMENTS(sets); i++)
@@ -56,11 +78,10 @@ static bool no_capabilities(const char *status) {
     return *status_of(status, "NoNewPrivs") == '1';
 }
 
-static bool in_group(const struct launch *l, pid_t pid) {
-    char path[64], text[4096], name[80];
-    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+static bool in_group(const struct launch *l) {
+    char text[4096], name[80];
     snprintf(name, sizeof(name), "/doorward-%s-%u", l->run, l->step);
-    return read_small(path, text, sizeof(text)) == 0 && strstr(text, name);
+    return read_small(known.proc, "cgroup", text, sizeof(text)) == 0 && strstr(text, name);
 }
 
 static bool has_group(const struct launch *l) {
@@ -81,23 +102,24 @@ static int judge(struct launch *l, enum plan_wall wall, bool holds, const char *
 }
 
 int confirm_walls(struct launch *l, struct error *err) {
-    char path[64], status[STATUS_MAX];
-    pid_t pid = reaper_pid(l);
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    if (pid <= 0 || read_small(path, status, sizeof(status)) < 0)
-        return error_set(err, -ESRCH, "cannot read back what holds around the worker: %s", path);
+    char status[STATUS_MAX];
+    if (known.proc < 0)
+        confirm_prepare(l); /* the reaper's half was not there yet */
+    if (known.proc < 0 || read_small(known.proc, "status", status, sizeof(status)) < 0)
+        return error_set(err, -ESRCH, "cannot read back from /proc what holds around the worker");
+    known.apart[NS_NET] = apart(NS_NET); /* joined last; the others it was born in */
     bool group = has_group(l);
     const struct {
         enum plan_wall wall;
         bool holds;
         const char *why;
     } rows[] = {
-        {PLAN_WALL_USERNS, own_namespace(pid, "user"), "the worker shares the host's user namespace"},
-        {PLAN_WALL_MOUNTS, own_namespace(pid, "mnt") && wall_stands(l, PLAN_WALL_MOUNTS),
+        {PLAN_WALL_USERNS, known.apart[NS_USER], "the worker shares the host's user namespace"},
+        {PLAN_WALL_MOUNTS, known.apart[NS_MNT] && wall_stands(l, PLAN_WALL_MOUNTS),
          "the worker sees the host's mounts"},
-        {PLAN_WALL_PIDS, own_namespace(pid, "pid"), "the worker sees the host's processes"},
-        {PLAN_WALL_NET, own_namespace(pid, "net"), "the worker shares the host's network"},
-        {PLAN_WALL_IPC, own_namespace(pid, "ipc") && own_namespace(pid, "uts"),
+        {PLAN_WALL_PIDS, known.apart[NS_PID], "the worker sees the host's processes"},
+        {PLAN_WALL_NET, known.apart[NS_NET], "the worker shares the host's network"},
+        {PLAN_WALL_IPC, known.apart[NS_IPC] && known.apart[NS_UTS],
          "the worker shares the host's ipc or host name"},
         {PLAN_WALL_SECCOMP, *status_of(status, "Seccomp") == '2', "no system call filter is in force"},
         {PLAN_WALL_LANDLOCK,
@@ -107,7 +129,7 @@ int confirm_walls(struct launch *l, struct error *err) {
         {PLAN_WALL_FDS, wall_stands(l, PLAN_WALL_FDS), "descriptors are passed on"},
         {PLAN_WALL_ENV, wall_stands(l, PLAN_WALL_ENV), "the environment is passed on"},
         {PLAN_WALL_SESSION, wall_stands(l, PLAN_WALL_SESSION), "the session is shared"},
-        {PLAN_WALL_CGROUP, group ? in_group(l, pid) : wall_stands(l, PLAN_WALL_CGROUP),
+        {PLAN_WALL_CGROUP, group ? in_group(l) : wall_stands(l, PLAN_WALL_CGROUP),
          "the worker is not in its control group"},
         {PLAN_WALL_REAP, wall_stands(l, PLAN_WALL_REAP), "children may outlive the step"},
     };

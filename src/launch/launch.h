@@ -58,7 +58,7 @@ struct launch {
 
     pid_t init;
     int pidfd, inner, build, listener;
-    bool ready, running;
+    bool running; /* the worker was let go */
     uint64_t begun_us; /* CLOCK_MONOTONIC when the worker began to run */
     struct launch_end end;
     struct wire_message m;
@@ -155,7 +155,9 @@ enum { LIMITS_OUR_PROCESSES = 2 };
 /* The content of ENFORCED as JSON. 0 or -ENOMEM. */
 int held_print(const struct launch *l, struct buf *out);
 
-/* confirm.c: asks the kernel whether the walls hold around init and the reaper; fills l->held.walls. */
+/* confirm.c: finds the reaper's half and what can be known of it early; a failure shows in confirm_walls. */
+void confirm_prepare(const struct launch *l);
+/* Asks the kernel whether the walls hold around init and the reaper; fills l->held.walls. */
 int confirm_walls(struct launch *l, struct error *err);
 
 /* watch.c: from GO to the end. 0 when the step ended and everything of it is confirmed gone. */

@@ -162,8 +162,10 @@ static int run_step(struct launch *l, struct error *err) {
     snprintf(name, sizeof(name), "doorward-%s-%u", l->run, l->step);
     if ((r = cgroup_name(&l->group, name)) < 0)
         return error_errno(err, r, "control groups");
-    r = make_sandbox(l, err);
-    return r < 0 ? r : watch_run(l, err);
+    if ((r = make_sandbox(l, err)) < 0)
+        return r;
+    confirm_prepare(l);
+    return watch_run(l, err);
 }
 
 static void gather_figures(struct launch *l) {

@@ -39,14 +39,16 @@ static const struct {
 
 /* A /dev of its own with six nodes, in one mount. Without `nodev`, which would make them useless; only these can be
  * there, since nothing inside can make a node. */
-static int make_devices(struct error *err) {
+static int make_devices(void) {
     static const char *const options[] = {"mode=755", "size=64k", "nr_inodes=64", NULL};
-    _cleanup_fd_ int fd = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
-    for (size_t i = 0; fd >= 0 && i < ELEMENTS(nodes); i++)
-        if (mknodat(fd, nodes[i].name, S_IFCHR, makedev(nodes[i].major, nodes[i].minor)) < 0 ||
-            fchmodat(fd, nodes[i].name, 0666, 0) < 0)
-            return -errno; /* a container without CAP_MKNOD: the set-up child binds the host's nodes instead */
-    return fd >= 0 && root_furnish_devices(fd) == 0 ? TAKE_FD(fd) : -1;
+    _cleanup_fd_ int fd = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, NULL);
+    mode_t mask = umask(0);
+    bool made = fd >= 0;
+    for (size_t i = 0; made && i < ELEMENTS(nodes); i++)
+        made = mknodat(fd, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) == 0;
+    made = made && root_furnish_devices(fd) == 0;
+    umask(mask);
+    return made ? TAKE_FD(fd) : -1; /* a container without CAP_MKNOD: the set-up child binds the host's nodes instead */
 }
 
 static int prepare_inputs(struct launch *l, long owner, struct error *err) {
@@ -114,7 +116,7 @@ int launch_prepare(struct launch *l, struct error *err) {
         return 0;
     long owner = wall_stands(l, PLAN_WALL_USERNS) ? (long)(l->uid_base + l->id) : 0;
     l->program_tree = mount_tree(l->program, "", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-    l->devices = make_devices(NULL);
+    l->devices = make_devices();
     int r = space_make(&l->plan, owner, &l->space, err);
     return r < 0 ? r : prepare_inputs(l, owner, err);
 }

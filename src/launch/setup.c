@@ -43,7 +43,7 @@ struct setup {
     struct launch *l;
     int channel; /* to the launcher: init's half or the reaper's */
     struct root root;
-    int pair[2];  /* [0] init, [1] reaper; a byte each way while they set up, their channel afterwards */
+    int pair[2];  /* between the halves: [0] init's, [1] the reaper's */
     int listener; /* for dw */
     struct error err;
 };
@@ -364,7 +364,8 @@ static void exec_program(struct setup *s, int program, char *const argv[], char 
 
 static void send_fd(struct setup *s, uint16_t type, int fd) {
     wire_begin(&s->l->m, type);
-    wire_put_fd(&s->l->m, fd);
+    if (fd >= 0)
+        wire_put_fd(&s->l->m, fd);
     must_errno(s, wire_send(s->channel, &s->l->m), "launcher");
 }
 
@@ -388,12 +389,10 @@ static void reaper_confine(struct setup *s) {
     give_up_rights(s);
     if (landlock)
         landlock_worker(s);
-    if (wall_stands(s->l, PLAN_WALL_SECCOMP)) {
-        int listener;
+    _cleanup_fd_ int listener = -1;
+    if (wall_stands(s->l, PLAN_WALL_SECCOMP))
         must_errno(s, seccomp_install(&seccomp_worker, &listener), "cannot install the system call filter");
-        send_fd(s, INNER_LISTENER, listener);
-        fd_close(listener);
-    }
+    send_fd(s, INNER_LISTENER, listener);
 }
 
 static char **reaper_arguments(struct setup *s) {
@@ -425,11 +424,11 @@ static void reaper_run(struct setup *s) {
         open_terminal(s);
     int program = open_program(s);
     char **argv = reaper_arguments(s);
-    const int fds[] = {s->l->std[0], s->l->std[1], s->l->std[2], s->pair[1], program, s->channel};
+    const int fds[] = {s->l->std[0], s->l->std[1], s->l->std[2], s->channel, program};
     place(s, fds, ELEMENTS(fds), 0);
     close_all_but(s, (int)ELEMENTS(fds));
-    s->channel = 5;
-    must_errno(s, sys(fcntl(4, F_SETFD, FD_CLOEXEC) | fcntl(5, F_SETFD, FD_CLOEXEC)), "descriptors");
+    s->channel = INNER_CHANNEL;
+    must_errno(s, sys(fcntl(4, F_SETFD, FD_CLOEXEC)), "descriptors");
     reaper_confine(s);
     exec_program(s, 4, argv, s->l->plan.env);
 }
@@ -485,13 +484,13 @@ static void init_run(struct setup *s) {
     int program = open_program(s);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     must_errno(s, sys(null), "cannot open /dev/null in the sandbox");
-    const int fds[] = {null, null, null, s->channel, s->pair[0], s->listener, program};
+    const int fds[] = {null, null, null, s->channel, s->listener, program};
     place(s, fds, ELEMENTS(fds), 0);
     close_all_but(s, (int)ELEMENTS(fds));
     s->channel = INNER_CHANNEL;
-    must_errno(s, sys(fcntl(6, F_SETFD, FD_CLOEXEC)), "descriptors");
+    must_errno(s, sys(fcntl(5, F_SETFD, FD_CLOEXEC)), "descriptors");
     init_confine(s);
-    exec_program(s, 6, argv, env);
+    exec_program(s, 5, argv, env);
 }
 
 void setup_run(struct launch *l, int inner, int build) {
@@ -510,6 +509,8 @@ void setup_run(struct launch *l, int inner, int build) {
     /* Opened before the reaper's half changes the root under this one. */
     _cleanup_fd_ int namespaces = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     must_errno(&s, sys(namespaces), "cannot open /proc/self/ns");
+    if (wall_stands(l, PLAN_WALL_CAPS))
+        must_errno(&s, confine_bounding_set(), "cannot empty the bounding set"); /* of both halves; what they hold stays */
     fork_reaper(&s);
     if (wall_stands(l, PLAN_WALL_NET))
         make_network(&s, namespaces);

@@ -159,49 +159,15 @@ static int confirm(struct watch *w) {
 
 static int on_listener(struct watch *w) {
     struct launch *l = w->l;
-    if (l->listener >= 0)
+    if (w->confirmed)
         return -EPROTO;
-    l->listener = wire_take_fd(&l->m);
-    w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};
+    if (l->m.n_fds || wall_stands(l, PLAN_WALL_SECCOMP))
+        l->listener = wire_take_fd(&l->m);
     if (wire_end(&l->m) < 0)
         return -EPROTO;
+    w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};
     w->confirmed = true;
     return confirm(w);
-}
-
-static int start_when_both(struct watch *w) {
-    if (!w->l->ready || !w->go)
-        return 0;
-    wire_begin(&w->l->m, INNER_GO);
-    return wire_send(w->l->inner, &w->l->m);
-}
-
-static int on_ready(struct watch *w) {
-    struct launch *l = w->l;
-    if (l->ready || wire_end(&l->m) < 0)
-        return -EPROTO;
-    l->ready = true;
-    int r = w->confirmed ? 0 : confirm(w); /* without a filter (lab) there was no LISTENER */
-    w->confirmed = true;
-    return r < 0 ? r : start_when_both(w);
-}
-
-static int on_running(struct watch *w) {
-    struct launch *l = w->l;
-    if (l->running || !w->go || wire_end(&l->m) < 0)
-        return -EPROTO;
-    l->running = true;
-    l->begun_us = clock_monotonic_us();
-    /* From here on the launcher only watches, by descriptors it has. At the end it removes its control groups, in
-     * folders that v1 makes without write permission even for root. */
-    if (confine_capabilities(l->root ? CAP_DAC_OVERRIDE : -1) < 0 || confine_no_new_privileges() < 0)
-        return error_set(w->err, -EPERM, "the launcher cannot give up its capabilities");
-    wire_begin(&l->m, LAUNCH_STARTED);
-    wire_put_u32(&l->m, (uint32_t)l->init);
-    if (l->plan.lab_limit_off[PLAN_WALL])
-        return wire_send(LAUNCH_CHANNEL, &l->m);
-    w->waits[W_DEADLINE] = (struct pollfd){timer(l->plan.limits[PLAN_WALL], 0), POLLIN, 0};
-    return w->waits[W_DEADLINE].fd < 0 ? w->waits[W_DEADLINE].fd : wire_send(LAUNCH_CHANNEL, &l->m);
 }
 
 static int on_ended(struct watch *w) {
@@ -230,17 +196,16 @@ static int on_refusal(struct watch *w) {
     return wire_send(LAUNCH_CHANNEL, &l->m);
 }
 
-/* What may be said, on which channel, before READY and after it. */
+/* What may be said, on which channel, before GO and after it. */
 static const struct {
     enum inner_type type;
     bool build; /* by the reaper's half, else by init's */
     bool setup, after;
     int (*handle)(struct watch *w);
 } inner_rows[] = {
-    {INNER_FAILED, false, true, false, on_failed},    {INNER_FAILED, true, true, false, on_failed},
-    {INNER_SPACE, true, true, false, on_space},       {INNER_TERMINAL, true, true, false, on_terminal},
-    {INNER_LISTENER, true, true, false, on_listener}, {INNER_READY, false, true, false, on_ready},
-    {INNER_RUNNING, false, false, true, on_running},  {INNER_ENDED, false, false, true, on_ended},
+    {INNER_FAILED, false, true, true, on_failed}, {INNER_FAILED, true, true, true, on_failed},
+    {INNER_SPACE, true, true, false, on_space},   {INNER_TERMINAL, true, true, false, on_terminal},
+    {INNER_LISTENER, true, true, false, on_listener}, {INNER_ENDED, true, false, true, on_ended},
     {INNER_REFUSAL, false, false, true, on_refusal},
 };
 
@@ -250,11 +215,11 @@ static int from_inside(struct watch *w, int channel) {
     int got = wire_receive(w->waits[channel].fd, &l->m);
     if (got == 0) {
         w->waits[channel].fd = -1;
-        return 0; /* init's exit tells the rest; the reaper's half ends its channel at its exec */
+        return 0; /* init's exit tells the rest */
     }
     for (size_t i = 0; got > 0 && i < ELEMENTS(inner_rows); i++)
         if (inner_rows[i].type == l->m.type && inner_rows[i].build == build &&
-            (l->ready ? inner_rows[i].after : inner_rows[i].setup))
+            (w->go ? inner_rows[i].after : inner_rows[i].setup))
             return inner_rows[i].handle(w);
     wire_drop(&l->m);
     return -EPROTO;
@@ -272,11 +237,39 @@ static int from_build(struct watch *w) {
 
 /* --- what the controller says --- */
 
+static int start_clock(struct watch *w) {
+    struct launch *l = w->l;
+    l->begun_us = clock_monotonic_us();
+    if (l->plan.lab_limit_off[PLAN_WALL])
+        return 0;
+    w->waits[W_DEADLINE] = (struct pollfd){timer(l->plan.limits[PLAN_WALL], 0), POLLIN, 0};
+    return w->waits[W_DEADLINE].fd < 0 ? w->waits[W_DEADLINE].fd : 0;
+}
+
+/* From here on the launcher only watches, by descriptors it has. At the end it removes its control groups, in folders that
+ * v1 makes without write permission even for root. */
+static int give_up_rights(struct watch *w) {
+    if (confine_bounding_set() < 0 || confine_capabilities(w->l->root ? CAP_DAC_OVERRIDE : -1) < 0 ||
+        confine_no_new_privileges() < 0)
+        return error_set(w->err, -EPERM, "the launcher cannot give up its capabilities");
+    return 0;
+}
+
 static int on_go(struct watch *w) {
-    if (w->go || !w->confirmed || wire_end(&w->l->m) < 0)
+    struct launch *l = w->l;
+    if (w->go || !w->confirmed || wire_end(&l->m) < 0)
         return -EPROTO;
-    w->go = true;
-    return start_when_both(w);
+    int r = start_clock(w);
+    if (r < 0)
+        return r;
+    w->go = l->running = true;
+    wire_begin(&l->m, INNER_GO);
+    if ((r = wire_send(l->build, &l->m)) < 0)
+        return r == -EPIPE ? 0 : r; /* its end says why */
+    wire_begin(&l->m, LAUNCH_STARTED);
+    wire_put_u32(&l->m, (uint32_t)l->init);
+    r = wire_send(LAUNCH_CHANNEL, &l->m);
+    return r < 0 ? r : give_up_rights(w);
 }
 
 static int on_signal(struct watch *w) {
@@ -288,7 +281,7 @@ static int on_signal(struct watch *w) {
         return 0;
     wire_begin(&l->m, INNER_SIGNAL);
     wire_put_u32(&l->m, number);
-    wire_send(l->inner, &l->m); /* a step that has just ended is no error */
+    wire_send(l->build, &l->m); /* a step that has just ended is no error */
     return 0;
 }
 
@@ -387,16 +380,16 @@ int watch_run(struct launch *l, struct error *err) {
     uint64_t begun = clock_monotonic_us();
     int r = 0;
     while (r == 0 && !w.gone) {
-        if (poll(w.waits, W_N, l->ready ? -1 : SETUP_MS) < 0 && errno != EINTR)
+        if (poll(w.waits, W_N, w.confirmed ? -1 : SETUP_MS) < 0 && errno != EINTR)
             r = -errno;
         else
             r = turn(&w);
-        if (r == 0 && !l->ready && !w.gone && clock_monotonic_us() - begun > SETUP_MS * 1000ULL)
+        if (r == 0 && !w.confirmed && !w.gone && clock_monotonic_us() - begun > SETUP_MS * 1000ULL)
             r = error_set(err, -ETIMEDOUT, "the sandbox was not set up within %d s", SETUP_MS / 1000);
     }
     fd_close(w.waits[W_DEADLINE].fd);
     fd_close(w.waits[W_TICK].fd);
-    if (r == 0 && !l->ready)
+    if (r == 0 && !w.go)
         r = error_set(err, -ECHILD, "the sandbox ended while it was set up");
     return r < 0 ? explain(&w, r) : 0;
 }

@@ -1,13 +1,13 @@
 /* inner.h: the channels between the launcher and what runs inside the sandbox.
  *
- * Two while it is set up, when both halves are still launcher code; init's stays. From GO on, what init says is a claim from
- * the worker's side of the wall: bounded, parsed as hostile bytes, outranked by what the kernel says.
+ * One for each half. While the sandbox is set up both halves are launcher code; after their exec what they say is a claim
+ * from the worker's side of the wall: bounded, parsed as hostile bytes, outranked by what the kernel says.
  *
- *   init's half   launcher -> GROUPS, GO, SIGNAL*                -> launcher: FAILED, or READY, RUNNING, REFUSAL*, ENDED
- *   reaper's half launcher -> BUILD, TREES*                      -> launcher: FAILED, or SPACE*, TERMINAL, LISTENER; ends at its exec
+ *   init's half   launcher -> GROUPS                       -> launcher: FAILED; after its exec REFUSAL*
+ *   reaper's half launcher -> BUILD, TREES*, GO, SIGNAL*   -> launcher: FAILED, SPACE*, TERMINAL, LISTENER; after its exec ENDED
  *   between them  init's half -> NET; reaper's half -> ENTERED
  *
- * init and the reaper speak the same messages over a second pair: GO and SIGNAL down, READY, RUNNING and ENDED up.
+ * GO may be sent while the reaper's half is still on its way through exec: it waits in the socket.
  * runs in: launcher, init, reaper */
 #pragma once
 
@@ -23,12 +23,10 @@ enum inner_type {
     INNER_ENTERED,  /* the root stands and is entered; fd: the socket that dw connects to */
     INNER_SPACE,    /* fds: the space, then one for each overlay in the order of the plan (user mode; root has them
                          already) */
-    INNER_LISTENER, /* fd: seccomp notifications */
+    INNER_LISTENER,   /* the reaper's half is confined; fd: seccomp notifications (none where the lab left the filter out) */
     INNER_TERMINAL, /* fd: master of the worker's terminal */
-    INNER_READY,    /* everything is confined; the worker may be started */
     INNER_GO,
     INNER_SIGNAL,  /* u32 signal number */
-    INNER_RUNNING, /* the worker's program is executing */
     INNER_ENDED,   /* u32 enum launch_how, u32 value, text detail (at most 511 bytes) */
     INNER_REFUSAL, /* text reason (at most INNER_REASON_MAX bytes) */
 };
@@ -36,4 +34,4 @@ enum inner_type {
 #define INNER_REASON_MAX 4096
 
 /* Descriptors that the programs inside start with. */
-enum inner_fd { INNER_CHANNEL = 3, INNER_SECOND = 4, INNER_FDS_END };
+enum inner_fd { INNER_CHANNEL = 3, INNER_SOCKET = 4 /* init's, for dw */ };
