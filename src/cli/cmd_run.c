@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/task.h"
+#include "control/helper.h"
 #include "control/control.h"
 
 extern const struct verb verb_run;
@@ -102,6 +103,7 @@ static void report(const struct control_result *result, const json_t *final) {
 static int run(const struct cli_words *words, struct error *err) {
     _cleanup_job_ struct job j = {.status = -1, .place = PLACE_EMPTY};
     _cleanup_control_result_ struct control_result result = {0};
+    spawn_early();
     int r = take_status_fd(&j, err);
     if (r == 0)
         r = refuse_hidden_terminal(err);

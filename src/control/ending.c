@@ -181,13 +181,19 @@ void step_finish(struct step *s, struct step_result *ret) {
     if (step_keep_plan(s, &s->why) < 0) /* before the record that has its digest; the launcher is still starting */
         s->facts.broken = s->channel_done = true;
     step_converse(s);
-    confirm_gone(s);
+    /* ENDED says that the kernel confirmed everything gone; the launcher's own exit need not be waited for before that
+     * is written down. */
+    bool ended = s->facts.ended && !s->facts.broken;
+    if (!ended)
+        confirm_gone(s);
     decide(s, &ret->stop);
     collect_all(s, ret);
     ret->used = used_json(s);
     decide(s, &ret->stop);
     bool was_broken = s->facts.broken;
     record_end(s, ret);
+    if (ended)
+        confirm_gone(s);
     if (s->facts.broken && !was_broken)
         decide(s, &ret->stop); /* the record of the end could not be written */
 }

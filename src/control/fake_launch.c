@@ -103,7 +103,6 @@ static void to_running(void) {
     hear(LAUNCH_CREATE);
     say_text(LAUNCH_ENFORCED, "{\"limits\":{},\"walls\":{}}");
     say_space();
-    hear(LAUNCH_GO);
     say_started();
 }
 
@@ -184,7 +183,6 @@ static void bad_json(void) {
     say_placed();
     hear(LAUNCH_CREATE);
     say_text(LAUNCH_ENFORCED, "{\"limits\":");
-    hear(LAUNCH_GO);
 }
 
 static void garbage(void) {

@@ -109,7 +109,19 @@ static pid_t start_child(struct start *s, int *ret_pidfd) {
     return code < 0 ? code : pid;
 }
 
+static struct helper early = HELPER_EMPTY;
+
+void spawn_early(void) {
+    if (early.pidfd < 0)
+        spawn_helper("doorward-launch", false, &early, NULL); /* a failure shows when it is needed */
+}
+
 int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err) {
+    if (early.pidfd >= 0 && !pass && !strcmp(name, "doorward-launch")) {
+        *ret = early;
+        early = (struct helper)HELPER_EMPTY;
+        return 0;
+    }
     struct start s = {.parent = getpid(), .pass = pass};
     _cleanup_fd_ int ours = -1, theirs = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int pair[2], pidfd;

@@ -25,6 +25,10 @@ struct helper {
  * wall around descriptors). */
 int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err);
 
+/* Starts a launcher before it is known what for, so that it is there, and has begun what needs no plan, when the first step
+ * does. Unused it ends with this process. */
+void spawn_early(void);
+
 /* Waits up to `timeout_ms` for the helper to end, then kills it; reaps it. Its wait status (waitpid(2)), or -1 when it
  * had ended before. */
 int spawn_reap(struct helper *h, int timeout_ms);

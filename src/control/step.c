@@ -127,7 +127,7 @@ static int on_enforced(struct step *s, struct wire_message *m) {
     int r = step_record(s, "step.enforced", json_pack("{s:o}", "enforced", enforced), JOURNAL_WRITTEN);
     s->state = STEP_ENFORCED;
     set_deadline(s);
-    return r < 0 ? r : send_empty(s, LAUNCH_GO);
+    return r;
 }
 
 static int on_space(struct step *s, struct wire_message *m) {

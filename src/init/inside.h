@@ -10,7 +10,7 @@
 
 #include "wire/inner.h"
 
-#define INSIDE_SOCKET      "/run/doorward/socket" /* init listens there for dw */
+#define INSIDE_SOCKET "/run/doorward/socket" /* init listens there for dw */
 
 int init_main(void);
 int reaper_main(int argc, char **argv, char **env);

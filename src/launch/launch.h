@@ -58,7 +58,7 @@ struct launch {
 
     pid_t init;
     int pidfd, inner, build, listener;
-    bool running; /* the worker was let go */
+    bool running;      /* the worker was let go */
     uint64_t begun_us; /* CLOCK_MONOTONIC when the worker began to run */
     struct launch_end end;
     struct wire_message m;

@@ -510,7 +510,8 @@ void setup_run(struct launch *l, int inner, int build) {
     _cleanup_fd_ int namespaces = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     must_errno(&s, sys(namespaces), "cannot open /proc/self/ns");
     if (wall_stands(l, PLAN_WALL_CAPS))
-        must_errno(&s, confine_bounding_set(), "cannot empty the bounding set"); /* of both halves; what they hold stays */
+        must_errno(&s, confine_bounding_set(),
+                   "cannot empty the bounding set"); /* of both halves; what they hold stays */
     fork_reaper(&s);
     if (wall_stands(l, PLAN_WALL_NET))
         make_network(&s, namespaces);

@@ -148,13 +148,49 @@ static int tell_enforced(struct launch *l) {
     return wire_send(LAUNCH_CHANNEL, &l->m);
 }
 
+static int start_clock(struct watch *w) {
+    struct launch *l = w->l;
+    l->begun_us = clock_monotonic_us();
+    if (l->plan.lab_limit_off[PLAN_WALL])
+        return 0;
+    w->waits[W_DEADLINE] = (struct pollfd){timer(l->plan.limits[PLAN_WALL], 0), POLLIN, 0};
+    return w->waits[W_DEADLINE].fd < 0 ? w->waits[W_DEADLINE].fd : 0;
+}
+
+/* From here on the launcher only watches, by descriptors it has. At the end it removes its control groups, in folders that
+ * v1 makes without write permission even for root. */
+static int give_up_rights(struct watch *w) {
+    if (confine_bounding_set() < 0 || confine_capabilities(w->l->root ? CAP_DAC_OVERRIDE : -1) < 0 ||
+        confine_no_new_privileges() < 0)
+        return error_set(w->err, -EPERM, "the launcher cannot give up its capabilities");
+    return 0;
+}
+
+/* The walls hold, and that is told: the worker may run. */
+static int start_worker(struct watch *w) {
+    struct launch *l = w->l;
+    int r = start_clock(w);
+    if (r < 0)
+        return r;
+    w->go = l->running = true;
+    wire_begin(&l->m, INNER_GO);
+    if ((r = wire_send(l->build, &l->m)) < 0)
+        return r == -EPIPE ? 0 : r; /* its end says why */
+    wire_begin(&l->m, LAUNCH_STARTED);
+    wire_put_u32(&l->m, (uint32_t)l->init);
+    r = wire_send(LAUNCH_CHANNEL, &l->m);
+    return r < 0 ? r : give_up_rights(w);
+}
+
 /* Once the reaper's half is confined (its last word is LISTENER), what holds is read back and told, while both halves exec. */
 static int confirm(struct watch *w) {
     struct launch *l = w->l;
     int r = confirm_walls(l, w->err);
     if (r == 0)
         r = tell_enforced(l);
-    return r == 0 ? tell_space(l) : r;
+    if (r == 0)
+        r = tell_space(l);
+    return r == 0 ? start_worker(w) : r;
 }
 
 static int on_listener(struct watch *w) {
@@ -203,8 +239,8 @@ static const struct {
     bool setup, after;
     int (*handle)(struct watch *w);
 } inner_rows[] = {
-    {INNER_FAILED, false, true, true, on_failed}, {INNER_FAILED, true, true, true, on_failed},
-    {INNER_SPACE, true, true, false, on_space},   {INNER_TERMINAL, true, true, false, on_terminal},
+    {INNER_FAILED, false, true, true, on_failed},     {INNER_FAILED, true, true, true, on_failed},
+    {INNER_SPACE, true, true, false, on_space},       {INNER_TERMINAL, true, true, false, on_terminal},
     {INNER_LISTENER, true, true, false, on_listener}, {INNER_ENDED, true, false, true, on_ended},
     {INNER_REFUSAL, false, false, true, on_refusal},
 };
@@ -237,41 +273,6 @@ static int from_build(struct watch *w) {
 
 /* --- what the controller says --- */
 
-static int start_clock(struct watch *w) {
-    struct launch *l = w->l;
-    l->begun_us = clock_monotonic_us();
-    if (l->plan.lab_limit_off[PLAN_WALL])
-        return 0;
-    w->waits[W_DEADLINE] = (struct pollfd){timer(l->plan.limits[PLAN_WALL], 0), POLLIN, 0};
-    return w->waits[W_DEADLINE].fd < 0 ? w->waits[W_DEADLINE].fd : 0;
-}
-
-/* From here on the launcher only watches, by descriptors it has. At the end it removes its control groups, in folders that
- * v1 makes without write permission even for root. */
-static int give_up_rights(struct watch *w) {
-    if (confine_bounding_set() < 0 || confine_capabilities(w->l->root ? CAP_DAC_OVERRIDE : -1) < 0 ||
-        confine_no_new_privileges() < 0)
-        return error_set(w->err, -EPERM, "the launcher cannot give up its capabilities");
-    return 0;
-}
-
-static int on_go(struct watch *w) {
-    struct launch *l = w->l;
-    if (w->go || !w->confirmed || wire_end(&l->m) < 0)
-        return -EPROTO;
-    int r = start_clock(w);
-    if (r < 0)
-        return r;
-    w->go = l->running = true;
-    wire_begin(&l->m, INNER_GO);
-    if ((r = wire_send(l->build, &l->m)) < 0)
-        return r == -EPIPE ? 0 : r; /* its end says why */
-    wire_begin(&l->m, LAUNCH_STARTED);
-    wire_put_u32(&l->m, (uint32_t)l->init);
-    r = wire_send(LAUNCH_CHANNEL, &l->m);
-    return r < 0 ? r : give_up_rights(w);
-}
-
 static int on_signal(struct watch *w) {
     struct launch *l = w->l;
     uint32_t number = wire_get_u32(&l->m);
@@ -296,7 +297,7 @@ static int on_kill(struct watch *w) {
 static const struct {
     enum launch_type type;
     int (*handle)(struct watch *w);
-} channel_rows[] = {{LAUNCH_GO, on_go}, {LAUNCH_SIGNAL, on_signal}, {LAUNCH_KILL, on_kill}};
+} channel_rows[] = {{LAUNCH_SIGNAL, on_signal}, {LAUNCH_KILL, on_kill}};
 
 static int from_controller(struct watch *w) {
     struct launch *l = w->l;

@@ -20,10 +20,10 @@ enum inner_type {
                          then entries of the control groups */
     INNER_TREES, /* u32 n, n x u32 index of an input; fds: their mounts (made by host root) */
     INNER_NET,   /* fd: the network namespace */
-    INNER_ENTERED,  /* the root stands and is entered; fd: the socket that dw connects to */
-    INNER_SPACE,    /* fds: the space, then one for each overlay in the order of the plan (user mode; root has them
+    INNER_ENTERED, /* the root stands and is entered; fd: the socket that dw connects to */
+    INNER_SPACE,   /* fds: the space, then one for each overlay in the order of the plan (user mode; root has them
                          already) */
-    INNER_LISTENER,   /* the reaper's half is confined; fd: seccomp notifications (none where the lab left the filter out) */
+    INNER_LISTENER, /* the reaper's half is confined; fd: seccomp notifications (none where the lab left the filter out) */
     INNER_TERMINAL, /* fd: master of the worker's terminal */
     INNER_GO,
     INNER_SIGNAL,  /* u32 signal number */

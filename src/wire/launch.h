@@ -6,11 +6,14 @@
  *                                <-     PLACED   the cgroup folders it is about to make
  *   CREATE                       ->              (the controller has them on record)
  *                                <-     [TERMINAL], ENFORCED (what is in force, read back from the kernel), SPACE
- *   GO                           ->              (the record is written; the worker may start)
  *                                <-     STARTED, DENIED*, REFUSAL
  *   SIGNAL*, KILL                ->
  *                                <-     ENDED    everything of the step is gone; then end of file
  *   at any time before STARTED:  <-     FAILED   nothing ran; then end of file
+ *
+ * The plan and its groups are on record before anything is made. What is in force follows while the worker starts: nothing
+ * it does leaves the sandbox before its end, when the controller collects; a door that lets something out earlier waits for
+ * its own record. A controller that cannot write a record kills the step.
  *
  * End of file from the controller means: kill everything, clean up, exit.
  * A second use: CLEAN, for what a dead run left (no START on that connection).
@@ -26,7 +29,6 @@ enum launch_type {
     LAUNCH_START =
         1,         /* text run (ULID), u32 step number; fds: plan (plan_pack, sealed memory), stdin, stdout, stderr */
     LAUNCH_CREATE, /* - */
-    LAUNCH_GO,     /* - */
     LAUNCH_SIGNAL, /* u32 signal number: deliver to the worker's main process */
     LAUNCH_KILL,   /* u32 enum launch_reason: end the step now */
     LAUNCH_BEGIN,  /* u32 first of this run's host ids (0 as an ordinary user): a START will follow */
