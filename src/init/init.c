@@ -76,6 +76,7 @@ int init_main(void) {
     in.waits[WAIT_LISTENER] = (struct pollfd){INNER_SOCKET, POLLIN, 0};
     for (int i = WAIT_CLIENTS; i < WAIT_CLIENTS + CLIENTS_MAX; i++)
         in.waits[i].fd = -1;
+    reaper_ended(); /* it may have ended before this program began, when nobody took its signal */
     for (;;) {
         if (poll(in.waits, ELEMENTS(in.waits), -1) < 0)
             continue;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +30,12 @@ static int begin(void) {
     }
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return -errno;
+    /* Mounts are descriptors here, and a caller's soft limit was not set with them in mind. The worker gets its own. */
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
     umask(022);
     for (int s = 1; s < NSIG; s++)
         if (s != SIGCHLD)
