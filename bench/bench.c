@@ -18,17 +18,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "memory.h"
 
 #define ELEMENTS(a)  (sizeof(a) / sizeof((a)[0]))
 #define BENCH_UID    54321 /* an id that owns nothing here */
-#define ARGS_MAX     64
+#define ARGS_MAX     160
 #define ROUNDS_MAX   2000
 #define STARTS_BATCH 50 /* contenders take turns after so many */
 #define BOXES_MAX    500
 
-enum contender { BARE, FLOOR, BWRAP, DOORWARD, CONTENDERS };
-static const char *const contender_names[CONTENDERS] = {"bare", "kernel floor", "bubblewrap", "doorward"};
+enum contender { BARE, FLOOR, PLAIN_BWRAP, BWRAP, DOORWARD, CONTENDERS };
+static const char *const contender_names[CONTENDERS] = {"bare", "kernel floor", "bubblewrap, plain", "bubblewrap",
+                                                        "doorward"};
 
 /* Who runs it: an id, and the environment that belongs to it. */
 struct mode {
@@ -114,52 +116,61 @@ static void print_bars(void) {
 
 /* ---- commands ---- */
 
-/* How each contender is asked to run a command; the command follows. */
+#define BWRAP_WALLS                                                                                                    \
+    "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid",     \
+        "1000", "--hostname", "box", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink",         \
+        "usr/sbin", "/sbin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc",    \
+        "--dev", "/dev", "--tmpfs", "/tmp", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin"
+#define SHOW(path)    "--ro-bind", path, path
+#define COVER(path)   "--ro-bind", "/dev/null", path
+#define FILTER_FD     "10"
+#define FILTER_NUMBER 10
+
+/* How each contender is asked to run a command; the command follows. Plain bubblewrap has every namespace, /usr, /proc, /dev
+ * and /tmp. The other one, which the bars are about, gives the worker the view that doorward gives: the same files of
+ * /etc, the same writable places, the same covers over /proc, the same variables, a filter of the same size. */
 static const char *const prefixes[CONTENDERS][ARGS_MAX] = {
     [BARE] = {NULL},
     [FLOOR] = {"FLOOR", NULL},
-    [BWRAP] = {"bwrap",
-               "--unshare-all",
-               "--die-with-parent",
-               "--new-session",
-               "--ro-bind",
-               "/usr",
-               "/usr",
-               "--symlink",
-               "usr/bin",
-               "/bin",
-               "--symlink",
-               "usr/sbin",
-               "/sbin",
-               "--symlink",
-               "usr/lib",
-               "/lib",
-               "--symlink",
-               "usr/lib64",
-               "/lib64",
-               "--proc",
-               "/proc",
-               "--dev",
-               "/dev",
+    [PLAIN_BWRAP] = {BWRAP_WALLS, NULL},
+    [BWRAP] = {BWRAP_WALLS,
+               SHOW("/etc/alternatives"),
+               SHOW("/etc/ssl/certs"),
+               SHOW("/etc/ssl/openssl.cnf"),
+               SHOW("/etc/ld.so.cache"),
+               SHOW("/etc/passwd"),
+               SHOW("/etc/group"),
+               SHOW("/etc/hosts"),
+               SHOW("/etc/nsswitch.conf"),
+               COVER("/proc/keys"),
+               COVER("/proc/key-users"),
+               COVER("/proc/timer_list"),
+               COVER("/proc/interrupts"),
                "--tmpfs",
-               "/tmp",
-               "--dir",
                "/home/agent",
-               "--clearenv",
-               "--setenv",
-               "PATH",
-               "/usr/bin:/bin",
+               "--tmpfs",
+               "/out",
+               "--tmpfs",
+               "/dev/shm",
+               "--remount-ro",
+               "/",
                "--setenv",
                "HOME",
                "/home/agent",
-               "--cap-drop",
-               "ALL",
-               "--uid",
-               "1000",
-               "--gid",
-               "1000",
-               "--hostname",
-               "box",
+               "--setenv",
+               "USER",
+               "agent",
+               "--setenv",
+               "LANG",
+               "C.UTF-8",
+               "--setenv",
+               "TERM",
+               "dumb",
+               "--setenv",
+               "TMPDIR",
+               "/tmp",
+               "--seccomp",
+               FILTER_FD,
                NULL},
     [DOORWARD] = {"DOORWARD", "run", NULL},
 };
@@ -197,12 +208,15 @@ static void become(const struct mode *mode) {
 }
 
 static int null = -1;
+static const char *filter_path;
 
 static _Noreturn __attribute__((noinline)) void run_child(const struct mode *mode, const char *const *argv, int out) {
     become(mode);
     dup2(null, 0);
     dup2(out, 1);
     dup2(out, 2);
+    if (strcmp(argv[0], "bwrap") == 0)
+        dup2(open(filter_path, O_RDONLY | O_CLOEXEC), FILTER_NUMBER); /* it reads to the end: a fresh one each time */
     execvpe(argv[0], (char *const *)argv, mode->env);
     _exit(127);
 }
@@ -467,6 +481,16 @@ static void bench_growth(const struct mode *mode, int n) {
 
 /* ---- all ---- */
 
+/* Writes the filter as bubblewrap reads it. */
+static void write_filter(void) {
+    filter_path = text("%s/%s", folder, "filter");
+    build_filter();
+    int fd = open(filter_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, filter, filter_length * sizeof(filter[0])) < 0)
+        die(filter_path);
+    close(fd);
+}
+
 static void prepare(struct mode *mode) {
     char *home = text("%s/home-%s", folder, mode->name);
     if (mkdir(home, 0700) < 0 || (mode->uid && chown(home, mode->uid, mode->uid) < 0))
@@ -544,6 +568,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    write_filter();
     struct mode root = {.name = "root"}, user = {.name = "user", .uid = geteuid() ? 0 : BENCH_UID};
     if (geteuid() == 0)
         bench_mode(&root);

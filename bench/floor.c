@@ -7,13 +7,10 @@
  * why it is the floor. One clone that shares the parent's memory, one exec. runs in: bench */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SYSTEM_CALLS 256 /* leaves of the filter's tree; numbers past it are refused */
+#include "filter.h"
 
 static _Noreturn void die(const char *what) {
     fprintf(stderr, "floor: %s: %s\n", what, strerror(errno));
@@ -114,35 +111,8 @@ static void landlock(void) {
     close(ruleset);
 }
 
-static struct sock_filter filter[8 + 2 * SYSTEM_CALLS];
-static unsigned filter_length;
-
-static void emit(unsigned code, unsigned jt, unsigned jf, unsigned k) {
-    filter[filter_length++] = (struct sock_filter){(unsigned short)code, (unsigned char)jt, (unsigned char)jf, k};
-}
-
-/* A binary search over system-call numbers [from, to), in ranges of eight that share one answer, as a compiled list
- * has. */
-static void emit_tree(unsigned from, unsigned to) {
-    if (to - from <= 8) {
-        emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
-        return;
-    }
-    unsigned middle = from + (to - from) / 2, test = filter_length;
-    emit(BPF_JMP | BPF_JGE | BPF_K, 0, 0, middle);
-    emit_tree(from, middle);
-    filter[test].jt = (unsigned char)(filter_length - test - 1);
-    emit_tree(middle, to);
-}
-
 static void seccomp(void) {
-    emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
-    emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, AUDIT_ARCH_X86_64);
-    emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
-    emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
-    emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 512);
-    emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM);
-    emit_tree(0, 512);
+    build_filter();
     struct sock_fprog program = {.len = (unsigned short)filter_length, .filter = filter};
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
     must((int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), "seccomp");
