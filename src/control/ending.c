@@ -193,7 +193,7 @@ void step_finish(struct step *s, struct step_result *ret) {
     bool was_broken = s->facts.broken;
     record_end(s, ret);
     if (ended)
-        confirm_gone(s);
+        spawn_leave(&s->helper);
     if (s->facts.broken && !was_broken)
         decide(s, &ret->stop); /* the record of the end could not be written */
 }

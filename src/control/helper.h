@@ -29,6 +29,9 @@ int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *
  * does. Unused it ends with this process. */
 void spawn_early(void);
 
+/* Lets a helper go that has said its last word: reaps it when it has ended already, else it ends by itself. */
+void spawn_leave(struct helper *h);
+
 /* Waits up to `timeout_ms` for the helper to end, then kills it; reaps it. Its wait status (waitpid(2)), or -1 when it
  * had ended before. */
 int spawn_reap(struct helper *h, int timeout_ms);

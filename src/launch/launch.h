@@ -140,8 +140,9 @@ uint32_t setup_walls(const struct launch *l);
 int sandbox_clone(struct launch *l, struct error *err);
 /* Ends a sandbox that was begun before the plan and does not fit it. */
 void sandbox_discard(struct launch *l);
-/* Hands both halves what the plan decided. 0 or -errno. */
-int sandbox_hand_over(struct launch *l, struct error *err);
+/* Hands the reaper's half what it builds from; then both halves their control groups. 0 or -errno. */
+int sandbox_build(struct launch *l, struct error *err);
+int sandbox_enter_groups(struct launch *l, struct error *err);
 
 /* limits.c: the control groups and what is in force. */
 int limits_make(struct launch *l, struct error *err);

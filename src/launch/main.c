@@ -143,25 +143,43 @@ static int sweep(const struct launch *l, struct error *err) {
                  : 0;
 }
 
+static int make_groups(struct launch *l, struct error *err) {
+    int r = await_create(l, err);
+    return r < 0 ? r : limits_make(l, err);
+}
+
 static int make_sandbox(struct launch *l, struct error *err) {
     int r;
     if (l->pidfd >= 0 && !fits(l))
         sandbox_discard(l);
     if (wall_stands(l, PLAN_WALL_SESSION))
         setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
-    if ((r = sweep(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0 ||
-        (r = await_create(l, err)) < 0 || (r = limits_make(l, err)) < 0)
+    if ((r = sweep(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0)
         return r;
-    if (l->pidfd < 0)
-        r = sandbox_clone(l, err);
-    return r < 0 ? r : sandbox_hand_over(l, err);
+    bool late = l->pidfd < 0; /* then it is cloned into its groups; else it enters them while the root is built */
+    if (late && ((r = make_groups(l, err)) < 0 || (r = sandbox_clone(l, err)) < 0))
+        return r;
+    if ((r = sandbox_build(l, err)) < 0 || (!late && (r = make_groups(l, err)) < 0))
+        return r;
+    return sandbox_enter_groups(l, err);
+}
+
+/* Begins the sandbox before the plan is there, at once where the host's control groups cannot forbid it. */
+static int begin_early(struct launch *l, struct error *err) {
+    bool at_once = access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0; /* not a host with v2 alone, where it usually is */
+    int r = at_once ? sandbox_clone(l, err) : 0;
+    if (r < 0 || (r = cgroup_find_here("", &l->group, err)) < 0)
+        return r;
+    if (!at_once && can_begin_early(l))
+        return sandbox_clone(l, err);
+    if (at_once && !can_begin_early(l))
+        sandbox_discard(l);
+    return 0;
 }
 
 static int run_step(struct launch *l, struct error *err) {
     int r = receive_begin(l, err);
-    if (r < 0 || (r = cgroup_find_here("", &l->group, err)) < 0)
-        return r;
-    if (can_begin_early(l) && (r = sandbox_clone(l, err)) < 0)
+    if (r < 0 || (r = begin_early(l, err)) < 0)
         return r;
     if ((r = receive_start(l, err)) < 0)
         return r;

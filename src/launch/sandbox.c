@@ -115,21 +115,21 @@ static int send_groups(struct launch *l, int channel, int n, struct error *err) 
     return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
 }
 
-static int hand_to_init(struct launch *l, struct error *err) {
+static int hand_groups(struct launch *l, int channel, struct error *err) {
     wire_begin(&l->m, INNER_GROUPS);
     wire_put_u32(&l->m, setup_walls(l));
     wire_put_u32(&l->m, l->id);
+    wire_put_u32(&l->m, limits_by_rlimit(l, PLAN_PROCESSES));
     int n = put_groups(l, err);
-    return n < 0 ? n : send_groups(l, l->inner, n, err);
+    return n < 0 ? n : send_groups(l, channel, n, err);
 }
 
-static int hand_to_reaper(struct launch *l, struct error *err) {
+static int hand_build(struct launch *l, struct error *err) {
     const int optional[] = {l->space, l->devices, l->program_tree};
     uint32_t there = 0;
     wire_begin(&l->m, INNER_BUILD);
     for (size_t i = 0; i < ELEMENTS(optional); i++)
         there |= (uint32_t)(optional[i] >= 0) << i;
-    there |= limits_by_rlimit(l, PLAN_PROCESSES) ? 8 : 0;
     wire_put_u32(&l->m, there);
     wire_put_u32(&l->m, setup_walls(l));
     wire_put_u32(&l->m, l->id);
@@ -140,8 +140,8 @@ static int hand_to_reaper(struct launch *l, struct error *err) {
     for (size_t i = 0; i < ELEMENTS(optional); i++)
         if (optional[i] >= 0)
             wire_put_fd(&l->m, optional[i]);
-    int n = put_groups(l, err);
-    return n < 0 ? n : send_groups(l, l->build, n, err);
+    int r = wire_send(l->build, &l->m);
+    return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
 }
 
 /* The mounts that host root made, as many in a message as it takes. */
@@ -162,10 +162,13 @@ static int hand_trees(struct launch *l, struct error *err) {
     return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
 }
 
-int sandbox_hand_over(struct launch *l, struct error *err) {
-    int r = hand_to_reaper(l, err);
-    if (r == 0)
-        r = hand_to_init(l, err);
+int sandbox_enter_groups(struct launch *l, struct error *err) {
+    int r = hand_groups(l, l->build, err);
+    return r < 0 ? r : hand_groups(l, l->inner, err);
+}
+
+int sandbox_build(struct launch *l, struct error *err) {
+    int r = hand_build(l, err);
     if (r == 0)
         r = hand_trees(l, err);
     for (int i = 0; i < 3; i++)

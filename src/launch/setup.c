@@ -74,7 +74,12 @@ static int sys(long r) {
     return r < 0 ? -errno : 0;
 }
 
-/* A byte from the launcher; the end of it means that the launcher is gone. */
+/* A byte to or from another half of the set-up; the end of it means that the other has died and said why. */
+static void pass(int fd) {
+    if (send(fd, "", 1, MSG_NOSIGNAL) != 1)
+        _exit(125);
+}
+
 static void await(int fd) {
     char byte;
     if (recv(fd, &byte, 1, 0) != 1)
@@ -152,13 +157,21 @@ static void take_build(struct setup *s) {
     l->space = there & 1 ? wire_take_fd(m) : -1;
     l->devices = there & 2 ? wire_take_fd(m) : -1;
     l->program_tree = there & 4 ? wire_take_fd(m) : -1;
-    l->held.limits[PLAN_PROCESSES].by = there & 8 ? "rlimit" : NULL;
+    must_errno(s, wire_end(m), "launcher");
     must_errno(s, lseek(plan, 0, SEEK_SET) < 0 ? -errno : 0, "plan");
     must(s, fd_read_file(plan, PLAN_ENCODED_MAX, &bytes, &n, &s->err));
     plan_free(&l->plan);
     must(s, plan_unpack(bytes, n, &l->plan, &s->err));
     take_walls(l, walls);
     l->id = id;
+}
+
+static void take_groups(struct setup *s) {
+    struct wire_message *m = &s->l->m;
+    receive(s, s->channel, INNER_GROUPS);
+    take_walls(s->l, wire_get_u32(m));
+    s->l->id = wire_get_u32(m);
+    s->l->held.limits[PLAN_PROCESSES].by = wire_get_u32(m) ? "rlimit" : NULL;
     enter_session(s);
     enter_groups(s);
 }
@@ -239,12 +252,20 @@ static void listen_for_dw(struct setup *s) {
     must_errno(s, sys(listen(s->listener, 4)), "cannot listen for dw");
 }
 
+/* What is dropped here no exec brings back; what the set-up still needs is held until confine. */
+static void drop_bounding_set(struct setup *s) {
+    if (wall_stands(s->l, PLAN_WALL_CAPS))
+        must_errno(s, confine_bounding_set(), "cannot empty the bounding set");
+}
+
 /* The part that needs no plan comes first: it runs while the controller still makes one. */
 static void build_root(struct setup *s) {
     struct launch *l = s->l;
     bool mounts = wall_stands(l, PLAN_WALL_MOUNTS);
     if (mounts)
         must(s, root_open_parts(&s->root, &s->err));
+    pass(s->pair[1]); /* now init's half may take a processor for the network: this one waits for the launcher */
+    drop_bounding_set(s);
     take_build(s);
     take_trees(s);
     if (!l->root)
@@ -419,6 +440,7 @@ static void reaper_run(struct setup *s) {
     build_root(s);
     if (!s->l->root)
         send_space(s);
+    take_groups(s);
     join_halves(s);
     if (s->l->plan.terminal)
         open_terminal(s);
@@ -468,14 +490,6 @@ static void make_network(struct setup *s, int namespaces) {
     must_errno(s, wire_send(s->pair[0], m), "reaper");
 }
 
-static void take_groups(struct setup *s) {
-    receive(s, s->channel, INNER_GROUPS);
-    take_walls(s->l, wire_get_u32(&s->l->m));
-    s->l->id = wire_get_u32(&s->l->m);
-    enter_session(s);
-    enter_groups(s);
-}
-
 static void init_run(struct setup *s) {
     static char *const argv[] = {(char *)"init", NULL}, *const env[] = {NULL};
     receive(s, s->pair[0], INNER_ENTERED);
@@ -509,12 +523,11 @@ void setup_run(struct launch *l, int inner, int build) {
     /* Opened before the reaper's half changes the root under this one. */
     _cleanup_fd_ int namespaces = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     must_errno(&s, sys(namespaces), "cannot open /proc/self/ns");
-    if (wall_stands(l, PLAN_WALL_CAPS))
-        must_errno(&s, confine_bounding_set(),
-                   "cannot empty the bounding set"); /* of both halves; what they hold stays */
     fork_reaper(&s);
+    await(s.pair[0]);
     if (wall_stands(l, PLAN_WALL_NET))
         make_network(&s, namespaces);
+    drop_bounding_set(&s);
     await(inner); /* the id maps are written */
     take_groups(&s);
     enter_ids(&s);

@@ -4,7 +4,7 @@
  * from the worker's side of the wall: bounded, parsed as hostile bytes, outranked by what the kernel says.
  *
  *   init's half   launcher -> GROUPS                       -> launcher: FAILED; after its exec REFUSAL*
- *   reaper's half launcher -> BUILD, TREES*, GO, SIGNAL*   -> launcher: FAILED, SPACE*, TERMINAL, LISTENER; after its exec ENDED
+ *   reaper's half launcher -> BUILD, TREES*, GROUPS, GO, SIGNAL*   -> launcher: FAILED, SPACE*, TERMINAL, LISTENER; after its exec ENDED
  *   between them  init's half -> NET; reaper's half -> ENTERED
  *
  * GO may be sent while the reaper's half is still on its way through exec: it waits in the socket.
@@ -15,9 +15,9 @@
 
 enum inner_type {
     INNER_FAILED = 1, /* u32 errno, text message */
-    INNER_GROUPS, /* u32 bits of the walls that stand, u32 the worker's id inside; fds: entries of the control groups */
-    INNER_BUILD, /* u32 bits: 1 space, 2 devices, 4 program tree are there, 8 processes are to be limited by rlimit, u32 bits of the walls that stand, u32 the worker's id inside; fds: plan, stdin, stdout, stderr, program, those three,
-                         then entries of the control groups */
+    INNER_GROUPS, /* u32 bits of the walls that stand, u32 the worker's id inside, u32 1: the processes' limit is the halves' own to set; fds: entries of the control groups */
+    INNER_BUILD, /* u32 bits: 1 space, 2 devices, 4 program tree are there, u32 bits of the walls that stand, u32 the worker's id
+                    inside; fds: plan, stdin, stdout, stderr, program, those three */
     INNER_TREES, /* u32 n, n x u32 index of an input; fds: their mounts (made by host root) */
     INNER_NET,   /* fd: the network namespace */
     INNER_ENTERED, /* the root stands and is entered; fd: the socket that dw connects to */
