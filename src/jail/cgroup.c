@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -147,16 +149,47 @@ static bool parent_controls(const char *path) {
            strstr(text, "pids");
 }
 
+/* The usual place of a hierarchy, when this process's own group is seen there and it is what it seems: spares a host
+ * with the usual layout the reading of its mount table at every start. */
+static bool at_usual_place(const char *groups, int kind, const char *name, char **ret) {
+    size_t n;
+    struct statfs fs;
+    const char *own = own_path(groups, v1_controllers[kind], &n);
+    _cleanup_free_ char *parent = NULL;
+    if (!own)
+        return false;
+    if (n == 1) /* "/" */
+        n = 0;
+    if (asprintf(&parent, "/sys/fs/cgroup/%s%.*s", v1_controllers[kind], (int)n, own) < 0 || statfs(parent, &fs) < 0 ||
+        fs.f_type != CGROUP_SUPER_MAGIC)
+        return false;
+    return asprintf(ret, "%s/%s", parent, name) >= 0;
+}
+
+/* v1 as most hosts that have it lay it out; a v2 tree beside it (hybrid) is not used then. */
+static bool find_usual(const char *groups, const char *name, struct cgroup *ret) {
+    for (int k = 0; k < CGROUP_V2; k++) {
+        if (at_usual_place(groups, k, name, &ret->path[k]))
+            continue;
+        cgroup_free(ret);
+        return false;
+    }
+    return true;
+}
+
 int cgroup_find_here(const char *name, struct cgroup *ret, struct error *err) {
     _cleanup_free_ char *groups = NULL, *mounts = NULL;
     _cleanup_fd_ int a = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    _cleanup_fd_ int b = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     *ret = nothing;
-    if (a < 0 || b < 0)
+    if (a < 0)
         return error_errno(err, -errno, "cannot read where doorward's control group is");
     int r = fd_read_file(a, TEXT_MAX, &groups, NULL, err);
+    if (r == 0 && find_usual(groups, name, ret))
+        return 0;
+    _cleanup_fd_ int b = r < 0 ? -1 : open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     if (r == 0)
-        r = fd_read_file(b, TEXT_MAX, &mounts, NULL, err);
+        r = b < 0 ? error_errno(err, -errno, "cannot read where control groups are mounted")
+                  : fd_read_file(b, TEXT_MAX, &mounts, NULL, err);
     if (r == 0 && cgroup_find(groups, mounts, name, ret) < 0)
         r = error_set(err, -ENOMEM, "out of memory");
     return r;

@@ -166,7 +166,8 @@ static int make_sandbox(struct launch *l, struct error *err) {
 
 /* Begins the sandbox before the plan is there, at once where the host's control groups cannot forbid it. */
 static int begin_early(struct launch *l, struct error *err) {
-    bool at_once = access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0; /* not a host with v2 alone, where it usually is */
+    bool at_once =
+        access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0; /* not a host with v2 alone, where it usually is */
     int r = at_once ? sandbox_clone(l, err) : 0;
     if (r < 0 || (r = cgroup_find_here("", &l->group, err)) < 0)
         return r;

@@ -18,8 +18,8 @@ enum inner_type {
     INNER_GROUPS, /* u32 bits of the walls that stand, u32 the worker's id inside, u32 1: the processes' limit is the halves' own to set; fds: entries of the control groups */
     INNER_BUILD, /* u32 bits: 1 space, 2 devices, 4 program tree are there, u32 bits of the walls that stand, u32 the worker's id
                     inside; fds: plan, stdin, stdout, stderr, program, those three */
-    INNER_TREES, /* u32 n, n x u32 index of an input; fds: their mounts (made by host root) */
-    INNER_NET,   /* fd: the network namespace */
+    INNER_TREES,   /* u32 n, n x u32 index of an input; fds: their mounts (made by host root) */
+    INNER_NET,     /* fd: the network namespace */
     INNER_ENTERED, /* the root stands and is entered; fd: the socket that dw connects to */
     INNER_SPACE,   /* fds: the space, then one for each overlay in the order of the plan (user mode; root has them
                          already) */
