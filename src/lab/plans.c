@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -55,10 +56,25 @@ static int add_links(struct plan *p, const struct lab_scene *s) {
     return r;
 }
 
+/* True when whoever runs as nobody in particular may execute the file: without the wall around mounts the worker has an
+ * id of its own there, and doorward may have been built in a folder that is its owner's alone. */
+static bool everybody_may_run(const char *path) {
+    char folder[PLAN_PATH_MAX + 1];
+    struct stat st;
+    snprintf(folder, sizeof(folder), "%s", path);
+    for (char *slash = folder; (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        if (stat(folder, &st) < 0 || !(st.st_mode & S_IXOTH))
+            return false;
+        *slash = '/';
+    }
+    return stat(path, &st) == 0 && st.st_mode & S_IXOTH;
+}
+
 /* Where the probe stands, inside as outside (without the wall around mounts there is but one path): its own place, or
- * the stage's copy where an input of the step covers that. */
+ * the stage's copy where an input of the step covers that or not everybody may go there. */
 static const char *probe_at(const struct plan *p, const struct lab_scene *s, char room[PLAN_PATH_MAX + 1]) {
-    if (!plan_input_at(p, s->probe))
+    if (!plan_input_at(p, s->probe) && everybody_may_run(s->probe))
         return s->probe;
     snprintf(room, PLAN_PATH_MAX + 1, "%s/program", s->dir);
     return room;
