@@ -271,6 +271,11 @@ int root_attach_proc(const struct launch *l, const struct root *r, struct error 
     bool own = wall_stands(l, PLAN_WALL_PIDS);
     _cleanup_fd_ int proc = own ? mount_new("proc", NULL, RDONLY | MOUNT_ATTR_NOEXEC, err)
                                 : mount_tree(AT_FDCWD, "/proc", RDONLY | MOUNT_ATTR_NOEXEC);
+    if (own && proc == -EPERM)
+        return error_set(err, proc,
+                         "wall pids: the kernel allows no /proc of its own here, since parts of /proc are covered, "
+                         "as in a container. Run doorward on the host, or start the container with all of /proc "
+                         "visible (docker: --security-opt systempaths=unconfined)");
     int code = proc < 0 ? proc : attach_at(r->fd, proc, "proc", true);
     if (code < 0)
         return own && proc < 0 ? code : error_errno(err, code, "cannot mount /proc in the sandbox");
