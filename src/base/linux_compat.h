@@ -50,6 +50,11 @@ static inline int dw_move_mount(int from, int to) {
     return (int)syscall(SYS_move_mount, from, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
+/* The same on a path beneath `dirfd`; its last component may not be a link. */
+static inline int dw_move_mount_at(int from, int dirfd, const char *path) {
+    return (int)syscall(SYS_move_mount, from, "", dirfd, path, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
 static inline int dw_mount_setattr(int fd, unsigned flags, struct mount_attr *attr) {
     return (int)syscall(SYS_mount_setattr, fd, "", flags, attr, sizeof(*attr));
 }

@@ -266,10 +266,17 @@ static void emit_tree(size_t from, size_t to) {
         return;
     }
     size_t middle = (from + to) / 2, at = n_code;
-    emit(BPF_JMP | BPF_JGE | BPF_K, ranges[middle].first, 0, 1);
-    emit(BPF_JMP | BPF_JA, 0, 0, 0);
+    emit(BPF_JMP | BPF_JGE | BPF_K, ranges[middle].first, 0, 0);
     emit_tree(from, middle);
-    code[at + 1].k = (unsigned)(n_code - (at + 2));
+    size_t left = n_code - (at + 1);
+    if (left > UINT8_MAX) { /* a conditional jump reaches 255 instructions; a plain one behind it reaches any number */
+        emit(BPF_JMP | BPF_JA, 0, 0, 0);
+        memmove(&code[at + 2], &code[at + 1], left * sizeof(*code));
+        code[at + 1] = (struct sock_filter){BPF_JMP | BPF_JA, 0, 0, (unsigned)left};
+        code[at].jf = 1;
+    } else {
+        code[at].jt = (unsigned char)left;
+    }
     emit_tree(middle, to);
 }
 

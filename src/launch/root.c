@@ -177,6 +177,18 @@ static int attach_at(int root, int tree, const char *path, bool directory) {
     return target < 0 ? target : mount_attach(tree, target);
 }
 
+/* On a folder or file of the skeleton, by its name: nothing but our own code has put anything there yet, so there is no link
+ * to follow, and a descriptor for each would cost more than the mount. Inputs come after this. */
+static int attach_skeleton(const struct root *r, int tree, const char *path) {
+    if (dw_move_mount_at(tree, r->fd, path) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    struct stat st;
+    return fstat(tree, &st) < 0 ? -errno
+                                : attach_at(r->fd, tree, path, S_ISDIR(st.st_mode)); /* made where it is missing */
+}
+
 static bool is_directory(int fd) {
     struct stat st;
     return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
@@ -185,7 +197,7 @@ static bool is_directory(int fd) {
 static int attach_parts(struct root *r, struct error *err) {
     for (size_t i = 0; i < r->n_parts; i++) {
         struct root_part *p = &r->parts[i];
-        int code = attach_at(r->fd, p->tree, p->target, is_directory(p->tree));
+        int code = attach_skeleton(r, p->tree, p->target);
         p->tree = fd_close(p->tree);
         if (code < 0)
             return error_errno(err, code, "cannot mount /%s in the sandbox", p->target);
@@ -195,18 +207,18 @@ static int attach_parts(struct root *r, struct error *err) {
 
 static int attach_devices(const struct launch *l, const struct root *r, struct error *err) {
     static const char *const options[] = {"newinstance", "ptmxmode=0666", "mode=0600", NULL};
-    int code = l->devices < 0 ? 0 : attach_at(r->fd, l->devices, "dev", true);
+    int code = l->devices < 0 ? 0 : attach_skeleton(r, l->devices, "dev");
     if (code < 0)
         return error_errno(err, code, "cannot make /dev in the sandbox");
     _cleanup_fd_ int pts = mount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
-    code = pts < 0 ? pts : attach_at(r->fd, pts, "dev/pts", true);
+    code = pts < 0 ? pts : attach_skeleton(r, pts, "dev/pts");
     return code < 0 && pts >= 0 ? error_errno(err, code, "cannot mount /dev/pts in the sandbox") : code;
 }
 
 static int attach_space(const struct launch *l, const struct root *r, struct error *err) {
     for (size_t i = 0; i < ELEMENTS(writable); i++) {
         _cleanup_fd_ int tree = mount_tree(l->space, writable[i].folder, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-        int code = tree < 0 ? tree : attach_at(r->fd, tree, writable[i].target, true);
+        int code = tree < 0 ? tree : attach_skeleton(r, tree, writable[i].target);
         if (code < 0)
             return error_errno(err, code, "cannot mount the step's space at /%s", writable[i].target);
     }
@@ -276,7 +288,7 @@ int root_attach_proc(const struct launch *l, const struct root *r, struct error 
                          "wall pids: the kernel allows no /proc of its own here, since parts of /proc are covered, "
                          "as in a container. Run doorward on the host, or start the container with all of /proc "
                          "visible (docker: --security-opt systempaths=unconfined)");
-    int code = proc < 0 ? proc : attach_at(r->fd, proc, "proc", true);
+    int code = proc < 0 ? proc : attach_skeleton(r, proc, "proc");
     if (code < 0)
         return own && proc < 0 ? code : error_errno(err, code, "cannot mount /proc in the sandbox");
     for (size_t i = 0; i < ELEMENTS(masked); i++)

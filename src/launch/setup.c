@@ -265,7 +265,6 @@ static void build_root(struct setup *s) {
     if (mounts)
         must(s, root_open_parts(&s->root, &s->err));
     pass(s->pair[1]); /* now init's half may take a processor for the network: this one waits for the launcher */
-    drop_bounding_set(s);
     take_build(s);
     take_trees(s);
     if (!l->root)
@@ -523,11 +522,11 @@ void setup_run(struct launch *l, int inner, int build) {
     /* Opened before the reaper's half changes the root under this one. */
     _cleanup_fd_ int namespaces = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     must_errno(&s, sys(namespaces), "cannot open /proc/self/ns");
+    drop_bounding_set(&s); /* both halves' */
     fork_reaper(&s);
     await(s.pair[0]);
     if (wall_stands(l, PLAN_WALL_NET))
         make_network(&s, namespaces);
-    drop_bounding_set(&s);
     await(inner); /* the id maps are written */
     take_groups(&s);
     enter_ids(&s);

@@ -160,8 +160,7 @@ static int start_clock(struct watch *w) {
 /* From here on the launcher only watches, by descriptors it has. At the end it removes its control groups, in folders that
  * v1 makes without write permission even for root. */
 static int give_up_rights(struct watch *w) {
-    if (confine_bounding_set() < 0 || confine_capabilities(w->l->root ? CAP_DAC_OVERRIDE : -1) < 0 ||
-        confine_no_new_privileges() < 0)
+    if (confine_capabilities(w->l->root ? CAP_DAC_OVERRIDE : -1) < 0 || confine_no_new_privileges() < 0)
         return error_set(w->err, -EPERM, "the launcher cannot give up its capabilities");
     return 0;
 }
