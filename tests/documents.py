@@ -4,21 +4,16 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
+
+from tap import check, finish
 
 TOP = pathlib.Path(os.environ["DOORWARD_SOURCE"])
 DOORWARD = os.environ["DOORWARD"]
-count = 0
-failures = 0
 
 
-def check(name, problems):
-    global count, failures
-    count += 1
-    for problem in problems:
-        print(f"# {problem}")
-    failures += bool(problems)
-    print(f"{'not ok' if problems else 'ok'} {count} - {name}", flush=True)
+def nothing_wrong(name, problems):
+    """One result; `problems` is a list of what is wrong."""
+    check(name, not problems, *problems)
 
 
 def output(*args):
@@ -84,16 +79,15 @@ def refused_examples():
 
 def main():
     all_pages = pages()
-    check("doorward help lists verbs", [] if verbs() else ["it lists none"])
-    check("every verb has a manual page, and every page a verb", list(without_page(all_pages)))
-    check("every option is in its page, and every page's options exist", list(undocumented(all_pages)))
-    check("links between documents lead somewhere", list(dead_links()))
-    check("the examples are accepted", list(refused_examples()))
-    check("HACKING.md has at most 150 lines",
+    nothing_wrong("doorward help lists verbs", [] if verbs() else ["it lists none"])
+    nothing_wrong("every verb has a manual page, and every page a verb", list(without_page(all_pages)))
+    nothing_wrong("every option is in its page, and every page's options exist", list(undocumented(all_pages)))
+    nothing_wrong("links between documents lead somewhere", list(dead_links()))
+    nothing_wrong("the examples are accepted", list(refused_examples()))
+    nothing_wrong("HACKING.md has at most 150 lines",
           [] if len((TOP / "HACKING.md").read_text().splitlines()) <= 150 else ["it has more"])
-    print(f"1..{count}")
-    return 1 if failures else 0
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

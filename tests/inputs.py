@@ -9,18 +9,10 @@ import subprocess
 import tempfile
 import time
 
+from tap import check, finish
+
 DOORWARD = os.environ["DOORWARD"]
 ROOT = os.geteuid() == 0
-count = failures = 0
-
-
-def check(name, holds, *notes):
-    global count, failures
-    count += 1
-    failures += not holds
-    for note in notes if not holds else ():
-        print("# " + repr(note)[:3000])
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
 
 
 # Root needs a file system that knows id-mapped mounts; /dev/shm is one.
@@ -240,5 +232,4 @@ done = dw("run", *FLAGS, "--env", "BIG=" + "x" * 120000, "--", "sh", "-c", "echo
 check("one large variable passes", done.stdout == b"120000\n", done)
 
 shutil.rmtree(top)
-print(f"1..{count}")
-raise SystemExit(1 if failures else 0)
+finish()

@@ -14,19 +14,10 @@ import sys
 import tempfile
 import time
 
+from tap import check, finish
+
 DOORWARD = os.environ["DOORWARD"]
 SOURCE = os.environ["DOORWARD_SOURCE"]
-count = 0
-failures = 0
-
-
-def check(name, holds, *notes):
-    global count, failures
-    count += 1
-    failures += not holds
-    for note in notes if not holds else ():
-        print("# " + str(note).replace("\n", "\n# "))
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
 
 
 def canonical(value):
@@ -410,5 +401,4 @@ try:
     test_real_run()
 finally:
     shutil.rmtree(top)
-print(f"1..{count}")
-sys.exit(failures > 0)
+finish()

@@ -2,7 +2,9 @@
 """doorward lab on this host, as whoever runs the tests: every wall holds, and every probe was seen to fail.
 
 Root shows more: some controls need it, and so does leaving the user namespace out."""
-import glob, json, os, re, subprocess, sys, tempfile, time
+import glob, json, os, re, subprocess, tempfile, time
+
+from tap import check, finish
 
 DOORWARD = os.environ["DOORWARD"]
 ROOT = os.getuid() == 0
@@ -11,18 +13,6 @@ WEAKER = [] if ROOT else ["--degrade", "memory"]
 top = tempfile.mkdtemp(prefix="doorward-test-lab-")
 os.chmod(top, 0o755)
 environment = dict(os.environ, XDG_STATE_HOME=top + "/state")
-count = bad = 0
-
-
-def check(name, good, *shown):
-    global count, bad
-    count += 1
-    if not good:
-        bad = 1
-        for text in shown:
-            for line in str(text).splitlines()[-40:]:
-                print("#", line[:400])
-    print("%sok %d - %s" % ("" if good else "not ", count, name), flush=True)
 
 
 def lab(*words, timeout=300):
@@ -187,5 +177,4 @@ test_task()
 test_flipping_targets()
 test_refusals()
 subprocess.run(["rm", "-rf", top])
-print("1..%d" % count)
-sys.exit(bad)
+finish()

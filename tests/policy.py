@@ -10,18 +10,9 @@ import subprocess
 import tempfile
 import time
 
+from tap import check, finish
+
 DOORWARD = os.environ["DOORWARD"]
-count = 0
-failures = 0
-
-
-def check(name, holds, *notes):
-    global count, failures
-    count += 1
-    failures += not holds
-    for note in notes if not holds else ():
-        print("# " + str(note).replace("\n", "\n# "))
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
 
 
 top = tempfile.mkdtemp(prefix="dw-policy-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -267,5 +258,4 @@ answers = [doorward("check", write("example.yaml", text)) for text in examples]
 check("the examples in docs/policy.md are accepted", answers and all(a.returncode == 0 for a in answers), answers)
 
 shutil.rmtree(top)
-print(f"1..{count}")
-raise SystemExit(1 if failures else 0)
+finish()

@@ -8,19 +8,14 @@ import re
 import subprocess
 import sys
 
+from tap import check, finish
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-count = 0
-failures = 0
 
 
-def check(name, problems):
-    """One TAP line; `problems` is a list of what is wrong."""
-    global count, failures
-    count += 1
-    for problem in problems:
-        print(f"# {problem}")
-    failures += bool(problems)
-    print(f"{'not ok' if problems else 'ok'} {count} - {name}")
+def nothing_wrong(name, problems):
+    """One result; `problems` is a list of what is wrong."""
+    check(name, not problems, *problems)
 
 
 def read_rooms(path):
@@ -118,25 +113,24 @@ def main():
     src = top / "src"
     rooms, programs = read_rooms(src / "ROOMS")
     folders = {path.name for path in src.iterdir() if path.is_dir()}
-    check("every folder of src/ has a row in src/ROOMS", [f"src/{name}/ has none" for name in sorted(folders - set(rooms))])
-    check("every row of src/ROOMS has a folder with code",
+    nothing_wrong("every folder of src/ has a row in src/ROOMS", [f"src/{name}/ has none" for name in sorted(folders - set(rooms))])
+    nothing_wrong("every row of src/ROOMS has a folder with code",
           [f"{name} has none" for name in sorted(rooms) if not list((src / name).glob("*.[ch]"))])
-    check("rows name only rooms that exist",
+    nothing_wrong("rows name only rooms that exist",
           [f"{room} names {other}" for room in rooms for other in sorted(rooms[room] - set(rooms))]
           + [f"{name} names {other}" for name in programs for other in sorted(programs[name] - set(rooms))])
-    check("no cycle", sorted(cycles(rooms)))
+    nothing_wrong("no cycle", sorted(cycles(rooms)))
     for room in sorted(folders):
         files = sorted((src / room).rglob("*.[ch]"))
-        check(f"{room} includes only what its row allows",
+        nothing_wrong(f"{room} includes only what its row allows",
               [problem for file in files for problem in wrong_includes(src, file, rooms)])
-        check(f"each source of {room} says in its first comment where it runs",
+        nothing_wrong(f"each source of {room} says in its first comment where it runs",
               [f"{file.relative_to(top)}: no 'runs in:' in its first comment" for file in files
                if not file.name.endswith(("_test.c", "_fuzz.c")) and "runs in:" not in header_comment(file.read_text())])
     if len(sys.argv) > 2:
-        check("each executable links only its rooms", list(wrong_links(pathlib.Path(sys.argv[2]), rooms, programs)))
-    print(f"1..{count}")
-    return 1 if failures else 0
+        nothing_wrong("each executable links only its rooms", list(wrong_links(pathlib.Path(sys.argv[2]), rooms, programs)))
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

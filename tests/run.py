@@ -17,18 +17,10 @@ import tempfile
 import termios
 import time
 
+from tap import check, finish
+
 DOORWARD = os.environ["DOORWARD"]
 ROOT = os.geteuid() == 0
-count = failures = 0
-
-
-def check(name, holds, *notes):
-    global count, failures
-    count += 1
-    failures += not holds
-    for note in notes if not holds else ():
-        print("# " + repr(note)[:2000])
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
 
 
 top = tempfile.mkdtemp(prefix="dw-run-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -780,5 +772,4 @@ try:
         print(f"# {part}: {time.monotonic() - before:.1f} s")
 finally:
     shutil.rmtree(top, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(failures != 0)
+finish()
