@@ -117,7 +117,7 @@ def test_task():
     os.mkdir(folder + "/work")
     open(folder + "/work/file", "w").write("mine\n")
     limits = "" if ROOT else "    degrade: [memory]\n"
-    step = "  %s:\n    run: [make]\n    inputs: {/work: {overlay: ./work}}\n    workdir: /work\n" + limits
+    step = "  %s:\n    run: [make]\n    inputs: {/lab-work: {overlay: ./work}}\n    workdir: /lab-work\n" + limits
     open(folder + "/task.yaml", "w").write("version: 1\ntask: demo\nsteps:\n" + step % "one" + step % "two")
     r = lab(folder + "/task.yaml", "--only", "home", "--only", "write-canary", "--only", "writable-places")
     check("a task's steps are rehearsed with their own inputs", r.returncode == 0 and "step one\n" in r.stdout and

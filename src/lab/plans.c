@@ -151,6 +151,11 @@ static int take_off(struct plan *p, const struct lab_row *row) {
         p->degrade_limit[l] = true;
     if (row->limit != LAB_NO_LIMIT)
         p->lab_limit_off[row->limit] = true;
+    if (p->lab_off[PLAN_WALL_MOUNTS]) { /* what stands inside only, the host need not have */
+        free(p->workdir);
+        p->workdir = strdup("/");
+        r = p->workdir ? 0 : -ENOMEM;
+    }
     /* The wall around the environment is that a plan has all of it: without, it is passed on. */
     for (char **e = environ; p->lab_off[PLAN_WALL_ENV] && *e && r == 0; e++)
         if (!has_variable(p->env, *e))
