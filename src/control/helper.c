@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -111,9 +112,54 @@ static pid_t start_child(struct start *s, int *ret_pidfd) {
 
 static struct helper early = HELPER_EMPTY;
 
+/* "FD:PID" of a launcher that was started before an exec. */
+#define HANDED_OVER "DOORWARD_LAUNCHER"
+
+/* Believed only when it is a socket of ours and a living child of ours: anybody may set a variable. */
+static int adopt(struct helper *ret) {
+    siginfo_t info;
+    int fd, pid, type;
+    socklen_t n = sizeof(type);
+    const char *text = getenv(HANDED_OVER);
+    if (!text || sscanf(text, "%d:%d", &fd, &pid) != 2)
+        return -ENOENT;
+    unsetenv(HANDED_OVER);
+    if (fd <= 2 || pid <= 1 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 || type != SOCK_SEQPACKET ||
+        waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+        return -EINVAL;
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+        return -EINVAL;
+    *ret = (struct helper){fd, pidfd, pid};
+    return 0;
+}
+
 void spawn_early(void) {
-    if (early.pidfd < 0)
+    if (early.pidfd < 0 && adopt(&early) < 0)
         spawn_helper("doorward-launch", false, &early, NULL); /* a failure shows when it is needed */
+}
+
+void spawn_for_exec(void) {
+    struct helper h;
+    char text[32];
+    if (spawn_helper("doorward-launch", false, &h, NULL) < 0)
+        return;
+    snprintf(text, sizeof(text), "%d:%d", h.channel, (int)h.pid);
+    if (fcntl(h.channel, F_SETFD, 0) < 0 || setenv(HANDED_OVER, text, 1) < 0)
+        spawn_end(&h);
+    else
+        fd_close(h.pidfd);
+}
+
+int spawn_exec(const char *name, char *const argv[], struct error *err) {
+    struct start s = {0};
+    int r = find_paths(name, &s);
+    if (r < 0)
+        return error_errno(err, r, "cannot find doorward's own executable through /proc/self/exe");
+    for (size_t i = 0; i < ELEMENTS(s.paths); i++)
+        execve(s.paths[i], argv, environ);
+    return error_errno(err, -errno, "%s is neither at %s nor at %s nor at %s; install doorward as a whole", name, s.paths[0],
+                       s.paths[1], s.paths[2]);
 }
 
 int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err) {

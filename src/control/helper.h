@@ -26,8 +26,14 @@ struct helper {
 int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err);
 
 /* Starts a launcher before it is known what for, so that it is there, and has begun what needs no plan, when the first step
- * does. Unused it ends with this process. */
+ * does; or adopts the one that the program before this exec started. Unused it ends with this process. */
 void spawn_early(void);
+
+/* The program before: starts a launcher and leaves it, and word of it in the environment, to what spawn_exec becomes. */
+void spawn_for_exec(void);
+
+/* Becomes `name`, looked for like a helper, with this environment. Returns only with an error. */
+int spawn_exec(const char *name, char *const argv[], struct error *err);
 
 /* Lets a helper go that has said its last word: reaps it when it has ended already, else it ends by itself. */
 void spawn_leave(struct helper *h);

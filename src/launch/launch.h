@@ -138,6 +138,8 @@ uint32_t setup_walls(const struct launch *l);
 
 /* sandbox.c: clones the set-up child, with the walls of l->plan (all of them while there is no plan). 0 or -errno. */
 int sandbox_clone(struct launch *l, struct error *err);
+/* Writes its id maps, for which it waits. 0 or -errno. */
+int sandbox_map(struct launch *l, struct error *err);
 /* Ends a sandbox that was begun before the plan and does not fit it. */
 void sandbox_discard(struct launch *l);
 /* Hands the reaper's half what it builds from; then both halves their control groups. 0 or -errno. */

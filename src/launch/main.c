@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -157,31 +158,28 @@ static int make_sandbox(struct launch *l, struct error *err) {
     if ((r = sweep(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0)
         return r;
     bool late = l->pidfd < 0; /* then it is cloned into its groups; else it enters them while the root is built */
-    if (late && ((r = make_groups(l, err)) < 0 || (r = sandbox_clone(l, err)) < 0))
+    if (late && ((r = make_groups(l, err)) < 0 || (r = sandbox_clone(l, err)) < 0 || (r = sandbox_map(l, err)) < 0))
         return r;
     if ((r = sandbox_build(l, err)) < 0 || (!late && (r = make_groups(l, err)) < 0))
         return r;
     return sandbox_enter_groups(l, err);
 }
 
-/* Begins the sandbox before the plan is there, at once where the host's control groups cannot forbid it. */
-static int begin_early(struct launch *l, struct error *err) {
-    bool at_once =
-        access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0; /* not a host with v2 alone, where it usually is */
-    int r = at_once ? sandbox_clone(l, err) : 0;
-    if (r < 0 || (r = cgroup_find_here("", &l->group, err)) < 0)
-        return r;
-    if (!at_once && can_begin_early(l))
-        return sandbox_clone(l, err);
-    if (at_once && !can_begin_early(l))
-        sandbox_discard(l);
-    return 0;
+/* A sandbox is begun before it is known what for, while the controller still starts, unless a host with control groups v2
+ * alone wants it cloned into one; then it waits for the plan. */
+static void begin_early(struct launch *l) {
+    struct pollfd channel = {LAUNCH_CHANNEL, POLLIN, 0};
+    bool v2_alone = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    if (poll(&channel, 1, 0) == 0 && !v2_alone && sandbox_clone(l, NULL) < 0)
+        sandbox_discard(l); /* cloned again when it is needed, and then a failure is told */
 }
 
 static int run_step(struct launch *l, struct error *err) {
     int r = receive_begin(l, err);
-    if (r < 0 || (r = begin_early(l, err)) < 0)
+    if (r < 0 || (l->pidfd >= 0 && (r = sandbox_map(l, err)) < 0) || (r = cgroup_find_here("", &l->group, err)) < 0)
         return r;
+    if (l->pidfd >= 0 && !can_begin_early(l))
+        sandbox_discard(l);
     if ((r = receive_start(l, err)) < 0)
         return r;
     char name[64];
@@ -266,9 +264,12 @@ int main(void) {
     l.end = (struct launch_end){.memory_peak = UINT64_MAX};
     l.root = geteuid() == 0;
     l.id = LAUNCH_AGENT;
+    begin_early(&l);
     int got = wire_receive(LAUNCH_CHANNEL, &l.m);
-    if (got == 1 && l.m.type == LAUNCH_CLEAN)
+    if (got == 1 && l.m.type == LAUNCH_CLEAN) {
+        sandbox_discard(&l);
         return clean(&l, &err);
+    }
     if (got != 1 || l.m.type != LAUNCH_BEGIN)
         return 1;
     return finish(&l, run_step(&l, &err), &err);

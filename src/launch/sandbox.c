@@ -80,7 +80,11 @@ int sandbox_clone(struct launch *l, struct error *err) {
     if (pid < 0)
         return explain_clone(pid, err);
     l->init = pid;
-    r = write_maps(l, err);
+    return 0;
+}
+
+int sandbox_map(struct launch *l, struct error *err) {
+    int r = write_maps(l, err);
     if (r == 0 && (send(l->inner, "", 1, MSG_NOSIGNAL) != 1 || send(l->build, "", 1, MSG_NOSIGNAL) != 1))
         r = error_errno(err, -errno, "the sandbox's first process is gone");
     return r;

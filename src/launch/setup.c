@@ -74,12 +74,7 @@ static int sys(long r) {
     return r < 0 ? -errno : 0;
 }
 
-/* A byte to or from another half of the set-up; the end of it means that the other has died and said why. */
-static void pass(int fd) {
-    if (send(fd, "", 1, MSG_NOSIGNAL) != 1)
-        _exit(125);
-}
-
+/* A byte from the launcher; the end of it means that the launcher is gone. */
 static void await(int fd) {
     char byte;
     if (recv(fd, &byte, 1, 0) != 1)
@@ -264,7 +259,6 @@ static void build_root(struct setup *s) {
     bool mounts = wall_stands(l, PLAN_WALL_MOUNTS);
     if (mounts)
         must(s, root_open_parts(&s->root, &s->err));
-    pass(s->pair[1]); /* now init's half may take a processor for the network: this one waits for the launcher */
     take_build(s);
     take_trees(s);
     if (!l->root)
@@ -524,7 +518,6 @@ void setup_run(struct launch *l, int inner, int build) {
     must_errno(&s, sys(namespaces), "cannot open /proc/self/ns");
     drop_bounding_set(&s); /* both halves' */
     fork_reaper(&s);
-    await(s.pair[0]);
     if (wall_stands(l, PLAN_WALL_NET))
         make_network(&s, namespaces);
     await(inner); /* the id maps are written */
