@@ -176,7 +176,7 @@ static void begin_early(struct launch *l) {
 
 static int run_step(struct launch *l, struct error *err) {
     int r = receive_begin(l, err);
-    if (r < 0 || (l->pidfd >= 0 && (r = sandbox_map(l, err)) < 0) || (r = cgroup_find_here("", &l->group, err)) < 0)
+    if (r < 0 || (l->pidfd >= 0 && (r = sandbox_map(l, err)) < 0))
         return r;
     if (l->pidfd >= 0 && !can_begin_early(l))
         sandbox_discard(l);
@@ -265,6 +265,7 @@ int main(void) {
     l.root = geteuid() == 0;
     l.id = LAUNCH_AGENT;
     begin_early(&l);
+    int found = cgroup_find_here("", &l.group, &err);
     int got = wire_receive(LAUNCH_CHANNEL, &l.m);
     if (got == 1 && l.m.type == LAUNCH_CLEAN) {
         sandbox_discard(&l);
@@ -272,5 +273,7 @@ int main(void) {
     }
     if (got != 1 || l.m.type != LAUNCH_BEGIN)
         return 1;
+    if (found < 0)
+        return finish(&l, found, &err);
     return finish(&l, run_step(&l, &err), &err);
 }
