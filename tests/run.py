@@ -315,6 +315,9 @@ def helpers():
                           ("no program", lambda to: (open(to, "w").write("x"), os.chmod(to, 0o755)))):
         place = tempfile.mkdtemp(dir=top)
         shutil.copy(DOORWARD, place + "/doorward")
+        main = os.path.dirname(launch) + "/doorward-main"  # where doorward is a small front of it
+        if os.path.exists(main):
+            shutil.copy(main, place)
         prepare(place + "/doorward-launch")
         done = subprocess.run([place + "/doorward", "run", *DEGRADE, "--", "echo", "ran"], env=env, cwd=top + "/work",
                               capture_output=True, stdin=subprocess.DEVNULL, timeout=60)

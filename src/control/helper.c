@@ -158,8 +158,8 @@ int spawn_exec(const char *name, char *const argv[], struct error *err) {
         return error_errno(err, r, "cannot find doorward's own executable through /proc/self/exe");
     for (size_t i = 0; i < ELEMENTS(s.paths); i++)
         execve(s.paths[i], argv, environ);
-    return error_errno(err, -errno, "%s is neither at %s nor at %s nor at %s; install doorward as a whole", name, s.paths[0],
-                       s.paths[1], s.paths[2]);
+    return error_errno(err, -errno, "%s is neither at %s nor at %s nor at %s; install doorward as a whole", name,
+                       s.paths[0], s.paths[1], s.paths[2]);
 }
 
 int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err) {

@@ -85,10 +85,12 @@ int ns_map_fd(const struct ns_maps *maps, struct error *err) {
     return fd;
 }
 
-int ns_loopback_up(void) {
-    _cleanup_fd_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
+int ns_loopback(void) {
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
+}
+
+int ns_loopback_up(int fd) {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     return ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }

@@ -32,5 +32,9 @@ int ns_write_maps(pid_t pid, const struct ns_maps *maps, int deny_setgroups, str
 /* A user namespace that holds nothing but a map, for an id-mapped mount (mount_setattr(2)): a descriptor or -errno. */
 int ns_map_fd(const struct ns_maps *maps, struct error *err);
 
-/* Brings the loopback interface of the current network namespace up. 0 or -errno. */
-int ns_loopback_up(void);
+/* A socket of the current network namespace, to bring its loopback interface up with later: the kernel asks whether the
+ * caller may administer the socket's namespace, which who made its user namespace always may. A descriptor or -errno. */
+int ns_loopback(void);
+
+/* Brings the loopback interface up, in the network namespace that `fd` (ns_loopback) belongs to. 0 or -errno. */
+int ns_loopback_up(int fd);

@@ -2,7 +2,9 @@
 #include "jail/seccomp.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +23,11 @@ int seccomp_install(const struct seccomp_filter *filter, int *ret_listener) {
     if (ret_listener)
         *ret_listener = (int)r;
     return 0;
+}
+
+bool seccomp_socket_allowed(uint64_t family, uint64_t protocol) {
+    int f = (int)(uint32_t)family; /* the kernel takes int */
+    return f == AF_INET || f == AF_INET6 || (f == AF_NETLINK && (uint32_t)protocol == NETLINK_ROUTE);
 }
 
 const struct seccomp_reported *seccomp_reported(int nr) {

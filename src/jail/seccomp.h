@@ -3,7 +3,9 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -26,6 +28,10 @@ struct seccomp_reported {
     int code; /* errno */
     const char *name;
 };
+
+/* True when a reported socket(2) is one that the worker may have: it was reported only so that the network is there when it
+ * is first asked for. `family` and `protocol` are the call's arguments, which stand in registers and cannot change. */
+bool seccomp_socket_allowed(uint64_t family, uint64_t protocol);
 
 /* The row of a reported call, or NULL (then EPERM is the answer). */
 const struct seccomp_reported *seccomp_reported(int nr);

@@ -1,6 +1,7 @@
 /* denied.c: system calls that the filter reports.
  *
- * Each is answered with its errno, never with "continue" (the caller could change what it points at), and counted. The
+ * Each is answered with its errno and counted; access is never decided by "continue" (the caller could change what it
+ * points at). The one call that goes on is a socket that the worker may have, once the network is up. The
  * first of a kind goes to the record at once, more of it as a count once a second: the worker can make 60,000 a second.
  * runs in: launcher (untrusted input: call numbers of the worker; holds: doorward's own rights) */
 #include <errno.h>
@@ -8,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 
+#include "base/fd.h"
+#include "jail/ns.h"
 #include "jail/seccomp.h"
 #include "launch/launch.h"
 
@@ -42,10 +46,25 @@ static void count(struct launch *l, int nr, const char *name) {
     tell(l, &kinds[n_kinds++]);
 }
 
+/* Not a decision about access, which the filter has made: the call may go on, and finds the network up. Its arguments
+ * stand in registers, so what goes on is what was looked at. */
+static bool let_socket_go_on(struct launch *l, const struct seccomp_notif *call) {
+    if (call->data.nr != SYS_socket || !seccomp_socket_allowed(call->data.args[0], call->data.args[2]))
+        return false;
+    if (l->loopback >= 0 && ns_loopback_up(l->loopback) < 0)
+        return false;
+    l->loopback = fd_close(l->loopback);
+    struct seccomp_notif_resp answer = {.id = call->id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    ioctl(l->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    return true;
+}
+
 void denied_answer(struct launch *l) {
     struct seccomp_notif call = {0};
     if (ioctl(l->listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)
         return; /* the caller died meanwhile */
+    if (let_socket_go_on(l, &call))
+        return;
     const struct seccomp_reported *row = seccomp_reported(call.data.nr);
     struct seccomp_notif_resp answer = {.id = call.id, .error = -(row ? row->code : EPERM)};
     ioctl(l->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);

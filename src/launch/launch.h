@@ -58,6 +58,7 @@ struct launch {
 
     pid_t init;
     int pidfd, inner, build, listener;
+    int loopback;      /* INNER_LOOPBACK; -1 once the interface is up */
     bool running;      /* the worker was let go */
     uint64_t begun_us; /* CLOCK_MONOTONIC when the worker began to run */
     struct launch_end end;

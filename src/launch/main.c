@@ -259,7 +259,8 @@ int main(void) {
                         .pidfd = -1,
                         .inner = -1,
                         .build = -1,
-                        .listener = -1};
+                        .listener = -1,
+                        .loopback = -1};
     l.group = (struct cgroup){.dir = {-1, -1, -1, -1}};
     l.end = (struct launch_end){.memory_peak = UINT64_MAX};
     l.root = geteuid() == 0;

@@ -45,6 +45,7 @@ struct setup {
     struct root root;
     int pair[2];  /* between the halves: [0] init's, [1] the reaper's */
     int listener; /* for dw */
+    int loopback; /* a socket of the network namespace, or -1 */
     struct error err;
 };
 
@@ -280,6 +281,7 @@ static void join_halves(struct setup *s) {
     if (wall_stands(s->l, PLAN_WALL_NET)) {
         receive(s, s->pair[1], INNER_NET);
         _cleanup_fd_ int net = wire_take_fd(m);
+        s->loopback = wire_take_fd(m);
         must_errno(s, wire_end(m), "init");
         must_errno(s, sys(setns(net, CLONE_NEWNET)), "cannot enter the sandbox's network namespace");
     }
@@ -378,8 +380,7 @@ static void exec_program(struct setup *s, int program, char *const argv[], char 
 
 static void send_fd(struct setup *s, uint16_t type, int fd) {
     wire_begin(&s->l->m, type);
-    if (fd >= 0)
-        wire_put_fd(&s->l->m, fd);
+    wire_put_fd(&s->l->m, fd);
     must_errno(s, wire_send(s->channel, &s->l->m), "launcher");
 }
 
@@ -406,7 +407,12 @@ static void reaper_confine(struct setup *s) {
     _cleanup_fd_ int listener = -1;
     if (wall_stands(s->l, PLAN_WALL_SECCOMP))
         must_errno(s, seccomp_install(&seccomp_worker, &listener), "cannot install the system call filter");
-    send_fd(s, INNER_LISTENER, listener);
+    const int fds[] = {listener, s->loopback};
+    wire_begin(&s->l->m, INNER_LISTENER);
+    for (size_t i = 0; i < ELEMENTS(fds); i++)
+        if (fds[i] >= 0)
+            wire_put_fd(&s->l->m, fds[i]);
+    must_errno(s, wire_send(s->channel, &s->l->m), "launcher");
 }
 
 static char **reaper_arguments(struct setup *s) {
@@ -439,11 +445,14 @@ static void reaper_run(struct setup *s) {
         open_terminal(s);
     int program = open_program(s);
     char **argv = reaper_arguments(s);
-    const int fds[] = {s->l->std[0], s->l->std[1], s->l->std[2], s->channel, program};
-    place(s, fds, ELEMENTS(fds), 0);
-    close_all_but(s, (int)ELEMENTS(fds));
+    const int fds[] = {s->l->std[0], s->l->std[1], s->l->std[2], s->channel, program, s->loopback};
+    size_t n = ELEMENTS(fds) - (s->loopback < 0);
+    place(s, fds, n, 0);
+    close_all_but(s, (int)n);
     s->channel = INNER_CHANNEL;
-    must_errno(s, sys(fcntl(4, F_SETFD, FD_CLOEXEC)), "descriptors");
+    s->loopback = s->loopback < 0 ? -1 : 5;
+    must_errno(s, sys(fcntl(4, F_SETFD, FD_CLOEXEC) | (s->loopback < 0 ? 0 : fcntl(5, F_SETFD, FD_CLOEXEC))),
+               "descriptors");
     reaper_confine(s);
     exec_program(s, 4, argv, s->l->plan.env);
 }
@@ -471,15 +480,20 @@ static void init_confine(struct setup *s) {
 }
 
 /* A network namespace takes the kernel longer than all the others together, so it is made here while the reaper's half
- * builds the root. */
+ * builds the root. Its loopback interface stays down until the worker asks for a socket: to bring it up and to take it down
+ * again keeps the kernel's one lock over network configuration for milliseconds, which the next start then waits for. */
 static void make_network(struct setup *s, int namespaces) {
     struct wire_message *m = &s->l->m;
     must_errno(s, sys(unshare(CLONE_NEWNET)), "cannot make a network namespace");
-    must_errno(s, ns_loopback_up(), "cannot bring the sandbox's loopback up");
+    _cleanup_fd_ int loopback = ns_loopback();
+    must_errno(s, loopback, "cannot make a socket in the sandbox's network namespace");
+    if (!wall_stands(s->l, PLAN_WALL_SECCOMP)) /* lab: no filter tells the launcher of the first socket */
+        must_errno(s, ns_loopback_up(loopback), "cannot bring the sandbox's loopback up");
     _cleanup_fd_ int net = openat(namespaces, "net", O_RDONLY | O_CLOEXEC);
     must_errno(s, sys(net), "cannot open the network namespace");
     wire_begin(m, INNER_NET);
     wire_put_fd(m, net);
+    wire_put_fd(m, loopback);
     must_errno(s, wire_send(s->pair[0], m), "reaper");
 }
 
@@ -502,7 +516,7 @@ static void init_run(struct setup *s) {
 
 void setup_run(struct launch *l, int inner, int build) {
     static struct setup s;
-    s = (struct setup){.l = l, .channel = inner, .pair = {-1, -1}, .listener = -1};
+    s = (struct setup){.l = l, .channel = inner, .pair = {-1, -1}, .listener = -1, .loopback = -1};
     l->inner = inner;
     l->build = build;
     must_errno(&s, sys(prctl(PR_SET_PDEATHSIG, SIGKILL)), "cannot tie the step to doorward");

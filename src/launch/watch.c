@@ -196,8 +196,10 @@ static int on_listener(struct watch *w) {
     struct launch *l = w->l;
     if (w->confirmed)
         return -EPROTO;
-    if (l->m.n_fds || wall_stands(l, PLAN_WALL_SECCOMP))
+    if (wall_stands(l, PLAN_WALL_SECCOMP))
         l->listener = wire_take_fd(&l->m);
+    if (wall_stands(l, PLAN_WALL_NET))
+        l->loopback = wire_take_fd(&l->m);
     if (wire_end(&l->m) < 0)
         return -EPROTO;
     w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};

@@ -19,11 +19,12 @@ enum inner_type {
     INNER_BUILD, /* u32 bits: 1 space, 2 devices, 4 program tree are there, u32 bits of the walls that stand, u32 the worker's id
                     inside; fds: plan, stdin, stdout, stderr, program, those three */
     INNER_TREES,   /* u32 n, n x u32 index of an input; fds: their mounts (made by host root) */
-    INNER_NET,     /* fd: the network namespace */
+    INNER_NET,     /* fds: the network namespace, a socket in it (ns_loopback) */
     INNER_ENTERED, /* the root stands and is entered; fd: the socket that dw connects to */
     INNER_SPACE,   /* fds: the space, then one for each overlay in the order of the plan (user mode; root has them
                          already) */
-    INNER_LISTENER, /* the reaper's half is confined; fd: seccomp notifications (none where the lab left the filter out) */
+    INNER_LISTENER, /* the reaper's half is confined; fds: seccomp notifications (none where the lab left the filter out), then
+                       that socket (none without a network namespace) */
     INNER_TERMINAL, /* fd: master of the worker's terminal */
     INNER_GO,
     INNER_SIGNAL,  /* u32 signal number */
