@@ -143,8 +143,8 @@ TEST(precious_paths_are_refused_unless_named_so) {
 }
 
 TEST(ordinary_paths_are_let_in) {
-    static const char *const rows[] = {".",          "src",        "/home/me/project/src/a.c",
-                                       "/data/tool", "/etc/hosts", "/tmp/victim"};
+    static const char *const rows[] = {
+        ".", "src", "/home/me/project/src/a.c", "/data/tool", "/etc/hosts", "/tmp/victim", "/home/me/d"};
     for (size_t i = 0; i < ELEMENTS(rows); i++) {
         _cleanup_buf_ struct buf text = {0};
         _cleanup_plan_ struct plan p = {0};

@@ -31,6 +31,7 @@ static const struct fake_path fake_paths[] = {
     {"/home/me/project/..", POLICY_FOLDER, "/home/me"},
     {"/home/me/project/key", POLICY_FILE, "/home/me/.ssh/id_rsa"},
     {"/home/me/project/server.pem", POLICY_FILE, NULL},
+    {"/home/me/d", POLICY_FOLDER, NULL},
     {"/home/you", POLICY_FOLDER, NULL},
     {"/home/you/.kube/config", POLICY_FILE, NULL},
     {"/data/dotfiles", POLICY_FOLDER, NULL},

@@ -111,7 +111,7 @@ static const char *const by_variable[] = {
 
 static bool below(const char *path, const char *top) {
     size_t n = strlen(top);
-    return n == 1 || (!strncmp(path, top, n) && (path[n] == 0 || path[n] == '/'));
+    return !strcmp(top, "/") || (!strncmp(path, top, n) && (path[n] == 0 || path[n] == '/'));
 }
 
 /* "is" or "lies below" or "holds"; NULL when the path has nothing to do with the place. */
