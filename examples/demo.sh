@@ -52,7 +52,11 @@ cp "$blob" "$out/doorward"
 chmod +x "$out/doorward"
 echo "sha256 of the stored file: $(sha256sum <"$out/doorward" | cut -c1-64)"
 echo "the exported program, itself run behind the walls:"
-show "$doorward" run --read "$out/doorward:/in/doorward" -- /in/doorward --version
+# An ordinary user to whom no control group is delegated has to say what may be missing.
+degrade=
+"$doorward" run -- true 2>/dev/null || degrade='--degrade memory --degrade cpus'
+# shellcheck disable=SC2086  # a list
+show "$doorward" run $degrade --read "$out/doorward:/in/doorward" -- /in/doorward --version
 
 title "4. The record can be checked"
 show "$doorward" verify "$run"
