@@ -60,7 +60,7 @@ int step_record(struct step *s, const char *type, json_t *body, enum journal_syn
 static int send_empty(struct step *s, uint16_t type) {
     wire_begin(&s->out, type);
     int r = wire_send(s->helper.channel, &s->out);
-    return r < 0 && r != -EPIPE && r != -ECONNRESET ? broken_by(s, "does not read its channel") : 0;
+    return r < 0 && r != -EPIPE ? broken_by(s, "does not read its channel") : 0;
 }
 
 static int send_u32(struct step *s, uint16_t type, uint32_t v) {
@@ -366,8 +366,9 @@ static int put_streams(struct step *s) {
 static int send_start(struct step *s, struct error *err) {
     wire_begin(&s->out, LAUNCH_BEGIN);
     wire_put_u32(&s->out, s->c->ids->base);
-    if (wire_send(s->helper.channel, &s->out) < 0)
-        return error_set(err, -EPIPE, "step %s: the launcher is gone", s->plan->step);
+    int r = wire_send(s->helper.channel, &s->out);
+    if (r < 0 && r != -EPIPE)
+        return place_error(err, r, "step %s: cannot speak to the launcher", s->plan->step);
     _cleanup_buf_ struct buf packed = {0};
     int plan = plan_pack(s->plan, &packed);
     if (plan == 0)
@@ -379,9 +380,9 @@ static int send_start(struct step *s, struct error *err) {
     wire_put_text(&s->out, s->c->run);
     wire_put_u32(&s->out, s->number);
     wire_put_fd(&s->out, plan);
-    int r = put_streams(s);
-    if (r == 0)
-        r = wire_send(s->helper.channel, &s->out);
+    r = put_streams(s);
+    if (r == 0 && (r = wire_send(s->helper.channel, &s->out)) == -EPIPE)
+        r = 0; /* it begins before it has the plan, and may have failed with a reason, which is heard like any other */
     return r < 0 ? place_error(err, r, "step %s: cannot hand over the plan", s->plan->step) : 0;
 }
 

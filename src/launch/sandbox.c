@@ -54,6 +54,12 @@ static int explain_clone(int code, struct error *err) {
     return error_errno(err, code, "wall userns: cannot make the sandbox's namespaces: %s", remedy);
 }
 
+/* A half that is gone has said why on its own channel, and may still be read: the watch reads it and tells, so that the
+ * reason is not lost to whoever wrote to it last. */
+static int sent(int r, struct error *err) {
+    return r < 0 && r != -EPIPE ? error_errno(err, r, "cannot speak to the sandbox's first processes") : 0;
+}
+
 static void close_pair(int pair[2]) {
     pair[0] = fd_close(pair[0]);
     pair[1] = fd_close(pair[1]);
@@ -85,8 +91,10 @@ int sandbox_clone(struct launch *l, struct error *err) {
 
 int sandbox_map(struct launch *l, struct error *err) {
     int r = write_maps(l, err);
-    if (r == 0 && (send(l->inner, "", 1, MSG_NOSIGNAL) != 1 || send(l->build, "", 1, MSG_NOSIGNAL) != 1))
-        r = error_errno(err, -errno, "the sandbox's first process is gone");
+    if (r == 0) { /* one that is gone is found when it is handed the rest */
+        send(l->inner, "", 1, MSG_NOSIGNAL);
+        send(l->build, "", 1, MSG_NOSIGNAL);
+    }
     return r;
 }
 
@@ -116,7 +124,7 @@ static int send_groups(struct launch *l, int channel, int n, struct error *err) 
     int r = wire_send(channel, &l->m);
     for (int i = 0; i < n; i++)
         fd_close(l->m.fds[l->m.n_fds - 1 - (unsigned)i]);
-    return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
+    return sent(r, err);
 }
 
 static int hand_groups(struct launch *l, int channel, struct error *err) {
@@ -144,8 +152,7 @@ static int hand_build(struct launch *l, struct error *err) {
     for (size_t i = 0; i < ELEMENTS(optional); i++)
         if (optional[i] >= 0)
             wire_put_fd(&l->m, optional[i]);
-    int r = wire_send(l->build, &l->m);
-    return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
+    return sent(wire_send(l->build, &l->m), err);
 }
 
 /* The mounts that host root made, as many in a message as it takes. */
@@ -163,7 +170,7 @@ static int hand_trees(struct launch *l, struct error *err) {
         for (size_t k = 0; k < n; k++, i++)
             l->trees[i] = fd_close(l->trees[i]);
     }
-    return r < 0 ? error_errno(err, r, "the sandbox's first process is gone") : 0;
+    return sent(r, err);
 }
 
 int sandbox_enter_groups(struct launch *l, struct error *err) {

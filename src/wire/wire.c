@@ -76,7 +76,7 @@ int wire_send(int fd, const struct wire_message *m) {
         if (n >= 0)
             return 0;
         if (errno != EINTR)
-            return -errno;
+            return errno == ECONNRESET ? -EPIPE : -errno; /* it closed with something of ours unread */
     }
 }
 
