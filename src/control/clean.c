@@ -46,7 +46,7 @@ static int await_answer(struct helper *h, struct wire_message *m, const char *ru
         return 0;
     }
     if (r == 1 && m->type == LAUNCH_FAILED) {
-        int code = -(int)wire_get_u32(m);
+        int code = wire_get_code(m);
         wire_get_text(m, text, sizeof(text));
         wire_drop(m);
         return error_set(err, code, "%s", str_safe(safe, sizeof(safe), text));

@@ -218,11 +218,11 @@ static int on_ended(struct step *s, struct wire_message *m) {
 
 static int on_failed(struct step *s, struct wire_message *m) {
     char text[ERROR_MESSAGE_MAX], safe[ERROR_MESSAGE_MAX];
-    uint32_t code = wire_get_u32(m);
+    int code = wire_get_code(m);
     wire_get_text(m, text, sizeof(text));
     if (wire_end(m) < 0)
         return broken_by(s, "sent a broken message");
-    error_set(&s->why, -(int)code, "%s", str_safe(safe, sizeof(safe), text));
+    error_set(&s->why, code, "%s", str_safe(safe, sizeof(safe), text));
     s->facts.not_started = true;
     s->state = STEP_OVER;
     return 0;

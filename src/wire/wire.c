@@ -151,6 +151,14 @@ uint64_t wire_get_u64(struct wire_message *m) {
     return v;
 }
 
+int wire_get_code(struct wire_message *m) {
+    enum { ERRNO_MAX = 4095 }; /* as the kernel's own MAX_ERRNO */
+    uint32_t v = wire_get_u32(m);
+    if (v == 0 || v > ERRNO_MAX)
+        m->broken = 1;
+    return m->broken ? -EPROTO : -(int)v;
+}
+
 void wire_get_text(struct wire_message *m, char *to, size_t room) {
     uint32_t n = wire_get_u32(m);
     const char *p = get(m, n);

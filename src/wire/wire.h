@@ -57,6 +57,8 @@ int wire_receive(int fd, struct wire_message *m);
 
 uint32_t wire_get_u32(struct wire_message *m);
 uint64_t wire_get_u64(struct wire_message *m);
+/* An errno that the other side sent: -errno. A number that is none breaks the message. */
+int wire_get_code(struct wire_message *m);
 /* The next text, copied NUL-terminated into `to`; one that does not fit or holds NUL breaks the message. */
 void wire_get_text(struct wire_message *m, char *to, size_t room);
 /* Takes the next descriptor (the caller owns it); -1 and a broken message when there is none. */

@@ -115,4 +115,30 @@ TEST(an_end_survives_the_wire) {
     CHECK_EQ(wire_end(&m), -EPROTO);
 }
 
+TEST(a_side_that_left_without_reading_is_gone) {
+    static struct wire_message m;
+    int pair[2];
+    CHECK(wire_pair(pair) == 0);
+    wire_begin(&m, 1);
+    CHECK_EQ(wire_send(pair[0], &m), 0);
+    close(pair[1]);
+    CHECK_EQ(wire_send(pair[0], &m), -EPIPE); /* the kernel says ECONNRESET, once */
+    CHECK_EQ(wire_send(pair[0], &m), -EPIPE);
+    close(pair[0]);
+}
+
+TEST(an_error_number_is_bounded) {
+    static const struct {
+        uint32_t sent;
+        int got;
+    } rows[] = {{1, -1}, {4095, -4095}, {0, -EPROTO}, {4096, -EPROTO}, {0x80000000u, -EPROTO}, {UINT32_MAX, -EPROTO}};
+    static struct wire_message m;
+    for (size_t i = 0; i < ELEMENTS(rows); i++) {
+        wire_begin(&m, 1);
+        wire_put_u32(&m, rows[i].sent);
+        CHECK_EQ(wire_get_code(&m), rows[i].got);
+        CHECK_EQ(wire_end(&m), rows[i].got == -EPROTO ? -EPROTO : 0);
+    }
+}
+
 TEST_MAIN()
