@@ -11,11 +11,12 @@
 #include "base/linux_compat.h"
 
 #define SEE (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define USE (SEE | LANDLOCK_ACCESS_FS_WRITE_FILE | DW_LANDLOCK_ACCESS_FS_IOCTL_DEV | DW_LANDLOCK_ACCESS_FS_TRUNCATE)
-#define MAKE                                                                                                           \
-    (LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |                   \
-     LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                        \
-     LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define USE (SEE | LANDLOCK_ACCESS_FS_WRITE_FILE | DW_LANDLOCK_ACCESS_FS_IOCTL_DEV)
+#define CHANGE                                                                                                         \
+    (DW_LANDLOCK_ACCESS_FS_TRUNCATE | LANDLOCK_ACCESS_FS_REFER | LANDLOCK_ACCESS_FS_REMOVE_DIR |                       \
+     LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR |                     \
+     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |                       \
+     LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
 /* What a rule on a file that is no folder may name. */
 #define ON_FILE                                                                                                        \
     (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |                       \
@@ -24,7 +25,7 @@
 static const uint64_t access_rights[] = {
     [LANDLOCK_SEE] = SEE,
     [LANDLOCK_USE] = USE,
-    [LANDLOCK_CHANGE] = USE | MAKE | LANDLOCK_ACCESS_FS_REFER,
+    [LANDLOCK_CHANGE] = USE | CHANGE,
 };
 
 int landlock_abi(void) {
@@ -34,7 +35,7 @@ int landlock_abi(void) {
 
 /* The rights that this kernel's ABI knows: landlock.rst, "Previous limitations". */
 static uint64_t known(int abi) {
-    uint64_t rights = USE | MAKE | LANDLOCK_ACCESS_FS_REFER;
+    uint64_t rights = USE | CHANGE;
     if (abi < 2)
         rights &= ~LANDLOCK_ACCESS_FS_REFER;
     if (abi < 3)

@@ -10,7 +10,7 @@
 
 enum landlock_access {
     LANDLOCK_SEE,   /* read files, list folders, execute */
-    LANDLOCK_USE,   /* the same, and write to what is there, and ioctl on devices */
+    LANDLOCK_USE,   /* the same, and write to devices and ask them things (ioctl) */
     LANDLOCK_CHANGE /* everything: make, remove, rename between folders (REFER), truncate */
 };
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "launch/launch.h"
@@ -17,13 +18,20 @@ enum sight sight_of(const struct plan_input *in, const char *path, bool director
     return directory ? SIGHT_SEARCH : SIGHT_HIDDEN;
 }
 
+bool sight_is_folder(int dirfd, const struct dirent *e) {
+    struct stat st;
+    if (e->d_type != DT_UNKNOWN)
+        return e->d_type == DT_DIR;
+    return fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* Looks for one thing below the folder that `only` names. 1, 0 or -errno. */
 static int any_below(const struct plan_input *in, int dirfd, const char *name, const char *path, int depth) {
     if (depth > SIGHT_DEPTH_MAX)
         return -ELOOP;
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    int found = dir ? 0 : -errno;
+    int found = dir || errno == EACCES ? 0 : -errno; /* one that cannot be listed shows nothing */
     if (!dir)
         fd_close(fd);
     for (struct dirent *e; dir && found == 0 && (e = readdir(dir));) {
@@ -34,7 +42,7 @@ static int any_below(const struct plan_input *in, int dirfd, const char *name, c
             found = -ENAMETOOLONG;
             break;
         }
-        bool directory = e->d_type == DT_DIR;
+        bool directory = sight_is_folder(fd, e);
         enum sight s = sight_of(in, below, directory, false);
         found = s == SIGHT_SEARCH ? any_below(in, fd, e->d_name, below, depth + 1) : s == SIGHT_SHOWN;
     }
