@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -66,14 +68,21 @@ int ns_write_maps(pid_t pid, const struct ns_maps *maps, int deny_setgroups, str
     return r < 0 ? error_errno(err, r, "cannot write the map of group ids") : 0;
 }
 
+/* Only there so that /proc/PID/ns/user exists, until it is killed; or with its parent, whose channels it has copies of. */
+static void __attribute__((noreturn)) hold_namespace(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == parent)
+        pause();
+    _exit(0);
+}
+
 int ns_map_fd(const struct ns_maps *maps, struct error *err) {
     _cleanup_fd_ int pidfd = -1;
-    pid_t pid = ns_clone(CLONE_NEWUSER, -1, &pidfd);
+    pid_t us = getpid(), pid = ns_clone(CLONE_NEWUSER, -1, &pidfd);
     if (pid < 0)
         return error_errno(err, pid, "cannot make a user namespace for an id map");
     if (pid == 0)
-        for (;;)
-            pause(); /* only there so that /proc/PID/ns/user exists; killed below */
+        hold_namespace(us);
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
     int r = ns_write_maps(pid, maps, 0, err);

@@ -6,8 +6,10 @@
  * runs in: launcher */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -47,6 +49,8 @@ static int make_folders(int fd, const struct plan *p, long owner) {
     if (owner >= 0) {
         setfsuid(geteuid());
         setfsgid(getegid());
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* a change of ids undid it */
+            code = -errno;
     }
     umask(mask);
     return code;
