@@ -153,6 +153,8 @@ int copy_tree(const struct plan_input *in, int from, int to, long owner, unsigne
         return fail(&c, -errno, "");
     if (S_ISDIR(st.st_mode)) {
         r = copy_folder(&c, from, to, "", 0, false);
+        if (r == 0 && (fchmodat(to, ".", st.st_mode & 01777, 0) < 0 || set_times(to, ".", &st) < 0))
+            r = fail(&c, -errno, "");
     } else {
         char self[40];
         snprintf(self, sizeof(self), "/proc/self/fd/%d", from); /* an O_PATH descriptor is opened for reading again */

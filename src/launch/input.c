@@ -106,7 +106,7 @@ static int copied(const struct launch *l, size_t i, int source, long owner, int 
 }
 
 /* Layers of an overlay: what hides excluded names, then the original. Without patterns and without an upper layer the
- * first stays empty: the kernel wants two. */
+ * first holds nothing: the kernel wants two. */
 static int layered(const struct launch *l, size_t i, int source, long owner, int *ret_show, struct error *err) {
     const struct plan_input *in = &l->plan.inputs[i];
     int lowers[2];
@@ -115,12 +115,10 @@ static int layered(const struct launch *l, size_t i, int source, long owner, int
     _cleanup_fd_ int mask = -1, up = -1, work = -1;
     if (tree < 0)
         return owner >= 0 ? tree : error_errno(err, -errno, "input %s", in->target);
-    bool patterns = in->exclude || in->only;
-    if (patterns || in->kind == PLAN_READ) {
+    if (in->exclude || in->only || in->kind == PLAN_READ) {
         mask = space_folder(l->space, "mask", i, owner);
-        int r = mask < 0   ? error_errno(err, mask, "cannot hide names in %s", in->target)
-                : patterns ? mask_tree(in, tree, mask, owner, err)
-                           : 0;
+        int r = mask < 0 ? error_errno(err, mask, "cannot hide names in %s", in->target)
+                         : mask_tree(in, tree, mask, owner, err);
         if (r < 0)
             return r;
         lowers[n++] = mask;
@@ -129,8 +127,9 @@ static int layered(const struct launch *l, size_t i, int source, long owner, int
     if (in->kind == PLAN_OVERLAY) {
         up = space_folder(l->space, "up", i, owner);
         work = space_folder(l->space, "wk", i, owner);
-        if (up < 0 || work < 0)
-            return error_errno(err, up < 0 ? up : work, "cannot make the upper layer of %s", in->target);
+        int r = up < 0 ? up : work < 0 ? work : mask_like(tree, up, owner);
+        if (r < 0)
+            return error_errno(err, r, "cannot make the upper layer of %s", in->target);
     }
     int fd = mount_overlay(lowers, n, up, work, owner >= 0, err);
     if (fd < 0)

@@ -10,6 +10,7 @@
  * runs in: launcher */
 #pragma once
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -98,14 +99,20 @@ enum sight sight_of(const struct plan_input *in, const char *path, bool director
 /* The same, with SEARCH decided by looking for one visible thing below `dirfd`/`name`. 1 shown, 0 hidden, or -errno. */
 int sight_decide(const struct plan_input *in, int dirfd, const char *name, const char *path, bool directory,
                  bool *within);
+/* Asks the file system where readdir(3) leaves the type open (DT_UNKNOWN), as some do. */
+bool sight_is_folder(int dirfd, const struct dirent *e);
 enum { SIGHT_DEPTH_MAX = 256 }; /* folders below each other; each holds a descriptor while it is walked */
 
 /* copy.c: copies the tree or file `from` (any descriptor of it) into the empty folder `to` (a file becomes "file"), as
  * `owner` (-1: leave). Regular files, folders, links and FIFOs, with modes (without set-id) and times; others are
  * counted in *ret_left. Follows nothing. `in` gives the patterns. 0 or -errno. */
 int copy_tree(const struct plan_input *in, int from, int to, long owner, unsigned *ret_left, struct error *err);
-/* mask.c: fills the folder `to` with whiteouts for what `exclude` and `only` hide in `from`. 0 or -errno. */
+/* mask.c: fills the folder `to` with whiteouts for what `exclude` and `only` hide in `from`, and makes it like `from`.
+ * 0 or -errno. */
 int mask_tree(const struct plan_input *in, int from, int to, long owner, struct error *err);
+/* Gives the folder `to` the mode and times of `from`, and its owner where `owner` >= 0: the top of an overlay looks as its
+ * topmost layer does. 0 or -errno. */
+int mask_like(int from, int to, long owner);
 
 /* root.c: the new root: a small tmpfs with system folders, made-up /etc, devices. All by descriptor. */
 struct root_part {

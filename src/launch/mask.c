@@ -31,16 +31,20 @@ static int fail(struct mask *m, int code, const char *path) {
                        code == -ENOSPC ? " (raise limits.files, or hide whole folders)" : "");
 }
 
-static int like(const struct mask *m, int from_root, const char *path) {
+/* Folder `path` ("." for the top) of the layer, as it is in the original. */
+static int like(int from, int to, const char *path, long owner) {
     struct stat st;
-    if (fstatat(from_root, *path ? path : ".", &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(from, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     struct timespec times[2] = {st.st_atim, st.st_mtim};
-    const char *name = *path ? path : ".";
-    if ((m->owner >= 0 && fchownat(m->to, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
-        fchmodat(m->to, name, st.st_mode & 01777, 0) < 0 || utimensat(m->to, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+    if ((owner >= 0 && fchownat(to, path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
+        fchmodat(to, path, st.st_mode & 01777, 0) < 0 || utimensat(to, path, times, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     return 0;
+}
+
+int mask_like(int from, int to, long owner) {
+    return like(from, to, ".", owner);
 }
 
 /* The whiteout for `path`, with the folders above it. */
@@ -58,7 +62,7 @@ static int hide(struct mask *m, int from_root, const char *path) {
     if (mknodat(m->to, path, S_IFCHR, makedev(0, 0)) < 0)
         return -errno;
     while (slash) { /* after the whiteout, which changed the folder's time */
-        int r = like(m, from_root, above);
+        int r = like(from_root, m->to, above, m->owner);
         if (r < 0)
             return r;
         slash = strrchr(above, '/');
@@ -76,24 +80,26 @@ static int walk(struct mask *m, int from_root, const char *path, int depth, bool
     if (!dir) {
         int code = fd < 0 ? fd : -errno;
         fd_close(fd);
-        return code == -EACCES ? 0 : fail(m, code, path); /* what we cannot list, the worker cannot either */
+        if (code == -EACCES && *path) /* what lies in it could be reached by name: there is no telling what is hidden */
+            code = hide(m, from_root, path);
+        return code < 0 ? fail(m, code, path) : 0;
     }
     int r = 0;
     for (struct dirent *e; r == 0 && (e = readdir(dir));) {
         char below[PLAN_PATH_MAX + 1];
-        bool in_only = within;
+        bool in_only = within, folder = sight_is_folder(fd, e);
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
             continue;
         if (snprintf(below, sizeof(below), "%s%s%s", path, *path ? "/" : "", e->d_name) >= (int)sizeof(below)) {
             r = fail(m, -ENAMETOOLONG, path);
             break;
         }
-        int shown = sight_decide(m->in, fd, e->d_name, below, e->d_type == DT_DIR, &in_only);
+        int shown = sight_decide(m->in, fd, e->d_name, below, folder, &in_only);
         if (shown < 0)
             r = fail(m, shown, below);
         else if (!shown && (r = hide(m, from_root, below)) < 0)
             r = fail(m, r, below);
-        else if (shown && e->d_type == DT_DIR)
+        else if (shown && folder)
             r = walk(m, from_root, below, depth + 1, in_only);
     }
     closedir(dir);
@@ -102,8 +108,8 @@ static int walk(struct mask *m, int from_root, const char *path, int depth, bool
 
 int mask_tree(const struct plan_input *in, int from, int to, long owner, struct error *err) {
     struct mask m = {in, to, owner, err};
-    int r = walk(&m, from, "", 0, false);
-    if (r == 0 && (r = like(&m, from, "")) < 0)
+    int r = in->exclude || in->only ? walk(&m, from, "", 0, false) : 0;
+    if (r == 0 && (r = mask_like(from, to, owner)) < 0)
         fail(&m, r, "");
     return r;
 }
