@@ -101,6 +101,17 @@ static void note_mounts_below(struct launch *l) {
         fclose(f);
 }
 
+/* The worker's pipes become its own: /dev/stdout is the pipe opened anew by name, which asks who owns it. The controller
+ * makes them for this step; anything else (/dev/null) stays whose it is. */
+static int own_streams(const struct launch *l, long owner, struct error *err) {
+    for (size_t i = 0; i < ELEMENTS(l->std); i++) {
+        struct stat st;
+        if (fstat(l->std[i], &st) < 0 || (S_ISFIFO(st.st_mode) && fchown(l->std[i], (uid_t)owner, (gid_t)owner) < 0))
+            return error_errno(err, -errno, "cannot hand the standard streams over to the worker");
+    }
+    return 0;
+}
+
 int launch_prepare(struct launch *l, struct error *err) {
     l->trees = malloc(sizeof(int) * (l->plan.n_inputs + 1));
     l->shows = malloc(sizeof(int) * (l->plan.n_inputs + 1));
@@ -117,6 +128,8 @@ int launch_prepare(struct launch *l, struct error *err) {
     long owner = wall_stands(l, PLAN_WALL_USERNS) ? (long)(l->uid_base + l->id) : 0;
     l->program_tree = mount_tree(l->program, "", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     l->devices = make_devices();
-    int r = space_make(&l->plan, owner, &l->space, err);
+    int r = own_streams(l, owner, err);
+    if (r == 0)
+        r = space_make(&l->plan, owner, &l->space, err);
     return r < 0 ? r : prepare_inputs(l, owner, err);
 }

@@ -308,11 +308,10 @@ static void landlock_worker(struct setup *s) {
     static const char *const changeable[] = {"/tmp", "/home/agent", "/out", "/dev/shm"};
     const struct plan *p = &s->l->plan;
     size_t n = 0;
-    _cleanup_free_ struct landlock_rule *rules = calloc(p->n_inputs + ELEMENTS(changeable) + 3, sizeof(*rules));
+    _cleanup_free_ struct landlock_rule *rules = calloc(p->n_inputs + ELEMENTS(changeable) + 2, sizeof(*rules));
     must_errno(s, rules ? 0 : -ENOMEM, "Landlock rules");
     must_errno(s, rule(rules, &n, "/", LANDLOCK_SEE), "Landlock rule for /");
     must_errno(s, rule(rules, &n, "/dev", LANDLOCK_USE), "Landlock rule for /dev");
-    must_errno(s, rule(rules, &n, "/proc", LANDLOCK_USE), "Landlock rule for /proc");
     for (size_t i = 0; i < ELEMENTS(changeable); i++)
         must_errno(s, rule(rules, &n, changeable[i], LANDLOCK_CHANGE), changeable[i]);
     for (size_t i = 0; i < p->n_inputs; i++)
@@ -502,6 +501,8 @@ static void init_run(struct setup *s) {
     receive(s, s->pair[0], INNER_ENTERED);
     s->listener = wire_take_fd(&s->l->m);
     must_errno(s, wire_end(&s->l->m), "reaper");
+    must_errno(s, sys(chdir("/")),
+               "cannot leave the host's folder"); /* the pivot moved this half's root, not its cwd */
     int program = open_program(s);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     must_errno(s, sys(null), "cannot open /dev/null in the sandbox");

@@ -22,6 +22,7 @@
 #include "launch/launch.h"
 
 enum { TICK_MS = 1000, TICK_WATCH_MS = 100, SETUP_MS = 60000, GONE_MS = 20000, REASON_ROOM = INNER_REASON_MAX + 1 };
+enum { PLACES_N = 4, SPACE_PLACES_MOST = 3 }; /* three of the longest paths fill a message */
 enum { W_CHANNEL, W_INNER, W_BUILD, W_PIDFD, W_DEADLINE, W_TICK, W_LISTENER, W_N };
 
 struct watch {
@@ -67,9 +68,9 @@ static void end_for(struct launch *l, enum launch_reason reason) {
 static int on_failed(struct watch *w) {
     char text[ERROR_MESSAGE_MAX];
     struct wire_message *m = &w->l->m;
-    int code = -(int)wire_get_u32(m);
+    int code = wire_get_code(m);
     wire_get_text(m, text, sizeof(text));
-    return wire_end(m) < 0 ? -EPROTO : error_set(w->err, code < 0 ? code : -EINVAL, "%s", text);
+    return wire_end(m) < 0 ? -EPROTO : error_set(w->err, code, "%s", text);
 }
 
 static int on_space(struct watch *w) {
@@ -95,46 +96,68 @@ static int on_terminal(struct watch *w) {
     return wire_send(LAUNCH_CHANNEL, &l->m);
 }
 
-/* What the controller can read exports from after the end: the folder that covers each export. */
-static int tell_space(struct launch *l) {
+/* The folder outside that covers an export: *ret_inside is where it stands inside. -1 where there is none. `opened` has
+ * those of the space, as they are needed. */
+static int covering(struct launch *l, const char *path, int opened[PLACES_N], const char **ret_inside) {
     static const struct {
         const char *inside, *folder;
-    } places[] = {{"/tmp", "tmp"}, {"/home/agent", "home"}, {"/out", "out"}, {"/dev/shm", "shm"}};
-    const char *told[WIRE_FDS_MAX];
-    int opened[ELEMENTS(places)] = {-1, -1, -1, -1};
-    struct wire_message *m = &l->m;
-    uint32_t n = 0;
+    } places[PLACES_N] = {{"/tmp", "tmp"}, {"/home/agent", "home"}, {"/out", "out"}, {"/dev/shm", "shm"}};
+    const struct plan_input *in = plan_input_at(&l->plan, path);
+    if (in) {
+        *ret_inside = in->target;
+        return l->shows[in - l->plan.inputs];
+    }
+    for (size_t p = 0; p < PLACES_N; p++) {
+        size_t len = strlen(places[p].inside);
+        if (strncmp(path, places[p].inside, len) != 0 || path[len] != '/')
+            continue;
+        *ret_inside = places[p].inside;
+        if (opened[p] < 0)
+            opened[p] = fd_open_beneath(l->space, places[p].folder, O_PATH | O_DIRECTORY, 0);
+        return opened[p];
+    }
+    return -1;
+}
+
+static int send_places(struct wire_message *m, uint32_t n) {
+    memcpy(m->body, &n, sizeof(n));
+    return wire_send(LAUNCH_CHANNEL, m);
+}
+
+static void begin_places(struct wire_message *m) {
     wire_begin(m, LAUNCH_SPACE);
-    wire_put_u32(m, 0);
-    for (size_t e = 0; e < l->plan.n_exports; e++) {
-        const struct plan_input *in = plan_input_at(&l->plan, l->plan.exports[e].path);
-        const char *inside = in ? in->target : NULL;
-        int fd = in ? l->shows[in - l->plan.inputs] : -1;
-        for (size_t p = 0; !in && p < ELEMENTS(places); p++) {
-            size_t len = strlen(places[p].inside);
-            if (strncmp(l->plan.exports[e].path, places[p].inside, len) != 0 || l->plan.exports[e].path[len] != '/')
-                continue;
-            inside = places[p].inside;
-            if (opened[p] < 0)
-                opened[p] = fd_open_beneath(l->space, places[p].folder, O_PATH | O_DIRECTORY, 0);
-            fd = opened[p];
-        }
+    wire_put_u32(m, 0); /* how many: written when it is known */
+}
+
+/* What the controller can read exports from after the end: the folder that covers each export, once, as many in a message
+ * as it takes. */
+static int tell_space(struct launch *l) {
+    const char *told[PLAN_EXPORTS_MAX];
+    int opened[PLACES_N] = {-1, -1, -1, -1}, r = 0;
+    struct wire_message *m = &l->m;
+    uint32_t n = 0, n_told = 0;
+    begin_places(m);
+    for (size_t e = 0; r == 0 && e < l->plan.n_exports; e++) {
+        const char *inside = NULL;
         bool again = false;
-        for (uint32_t t = 0; t < n; t++)
-            again |= inside && !strcmp(told[t], inside);
+        int fd = covering(l, l->plan.exports[e].path, opened, &inside);
+        for (uint32_t t = 0; inside && t < n_told; t++)
+            again |= !strcmp(told[t], inside);
         if (again)
             continue;
-        if (!inside || fd < 0 || n == WIRE_FDS_MAX) {
-            m->broken = 1;
-            break;
+        if (n == SPACE_PLACES_MOST) {
+            r = send_places(m, n);
+            begin_places(m);
+            n = 0;
         }
-        told[n++] = inside;
-        wire_put_text(m, inside);
-        wire_put_fd(m, fd);
+        told[n_told++] = inside;
+        wire_put_text(m, inside ? inside : "");
+        wire_put_fd(m, fd); /* none breaks the message */
+        n++;
     }
-    memcpy(m->body, &n, sizeof(n));
-    int r = wire_send(LAUNCH_CHANNEL, m);
-    for (size_t p = 0; p < ELEMENTS(places); p++)
+    if (r == 0)
+        r = send_places(m, n);
+    for (size_t p = 0; p < PLACES_N; p++)
         fd_close(opened[p]);
     return r;
 }

@@ -5,7 +5,7 @@
  *   START (plan, fds)            ->
  *                                <-     PLACED   the cgroup folders it is about to make
  *   CREATE                       ->              (the controller has them on record)
- *                                <-     [TERMINAL], ENFORCED (what is in force, read back from the kernel), SPACE
+ *                                <-     [TERMINAL], ENFORCED (what is in force, read back from the kernel), SPACE*
  *                                <-     STARTED, DENIED*, REFUSAL
  *   SIGNAL*, KILL                ->
  *                                <-     ENDED    everything of the step is gone; then end of file
@@ -39,7 +39,7 @@ enum launch_type {
     LAUNCH_ENFORCED,    /* text JSON object
                            {"limits":{NAME:{"asked":N,"in_force":N|null,"by":"cgroup-v1|cgroup-v2|rlimit|tmpfs|timer|count|watch|none"}},
                            "walls":{NAME:"held"|"off"|"degraded: WHY"}, "ids":{...}, "notes":[...]} */
-    LAUNCH_SPACE,    /* u32 n, n x text inside path; fds in the same order: folders outside the sandbox that show what
+    LAUNCH_SPACE, /* any number of them: u32 n, n x text inside path; fds in the same order: folders outside the sandbox that show what
                         stands there
                         ("/tmp", "/home/agent", "/out", "/dev/shm" and each overlay and copy target that an export lies in)
                       */

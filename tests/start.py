@@ -1,0 +1,228 @@
+#!/usr/bin/python3
+"""The start of a step, and what it leaves open: the reason when a half of it fails, a controller that dies while it goes
+on, what init holds, the attributes that an input's own folder shows, the worker's streams by name."""
+import glob
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+
+DOORWARD = os.environ["DOORWARD"]
+ROOT = os.geteuid() == 0
+count = failures = 0
+
+
+def check(name, holds, *notes):
+    global count, failures
+    count += 1
+    failures += not holds
+    for note in notes if not holds else ():
+        print("# " + repr(note)[:2000])
+    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
+
+
+top = tempfile.mkdtemp(prefix="dw-start-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": top, "XDG_STATE_HOME": top + "/state",
+       "XDG_RUNTIME_DIR": top + "/runtime", "XDG_CONFIG_HOME": top + "/config"}
+for name in ("state", "runtime", "work"):
+    os.mkdir(f"{top}/{name}", 0o700)
+WORK = top + "/work"
+
+
+def dw(*words, **more):
+    more = {"env": env, "stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 60, "cwd": WORK, **more}
+    return subprocess.run([DOORWARD, *words], **more)
+
+
+DEGRADE = ["--degrade", "memory"] if b"--degrade memory" in dw("run", "--", "true").stderr else []
+
+
+def run(*words, flags=(), **more):
+    return dw("run", *DEGRADE, *flags, "--", *words, **more)
+
+
+def start(*words, flags=()):
+    return subprocess.Popen([DOORWARD, "run", *DEGRADE, *flags, "--", *words], env=env, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=WORK)
+
+
+def put(path, content=""):
+    path = os.path.join(WORK, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(content)
+    return path
+
+
+def children():
+    """The children of each process, zombies left out."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as f:
+                rest = f.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if rest[0] != "Z":
+            found.setdefault(int(rest[1]), []).append(int(path.split("/")[2]))
+    return found
+
+
+def below(pid):
+    tree, found = children(), []
+    waits = [pid]
+    while waits:
+        for child in tree.get(waits.pop(), []):
+            found.append(child)
+            waits.append(child)
+    return found
+
+
+def alive(pids):
+    now = {p for row in children().values() for p in row}
+    return [p for p in pids if p in now]
+
+
+def orphans():
+    """Launchers, and processes that they have not executed anything in, whose parent is none of ours."""
+    exe = {}
+    for path in glob.glob("/proc/[0-9]*/exe"):
+        try:
+            exe[int(path.split("/")[2])] = os.path.basename(os.readlink(path))
+        except OSError:
+            pass
+    tree = children()
+    return {child for parent, row in tree.items() if not exe.get(parent, "").startswith("doorward") for child in row
+            if exe.get(child) == "doorward-launch"}
+
+
+def wait_until(holds, seconds=1.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def reasons():
+    none = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
+    told = [subprocess.run(["unshare", "-Ur", "sh", "-c", none, "sh", DOORWARD, "run", *DEGRADE, "--", "true"], env=env,
+                           cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, timeout=60) for _ in range(10)]
+    check("a host without user namespaces is told what to change, each time",
+          all(t.returncode == 125 and b"wall userns" in t.stderr and b"max_user_namespaces" in t.stderr for t in told),
+          {t.stderr for t in told})
+    put("linked/a")
+    os.symlink("/etc", WORK + "/linked/link")
+    flags = ["--overlay", "linked:/o", "--read", "linked/a:/o/link/x"]
+    told = {run("true", flags=flags).stderr for _ in range(20)}
+    check("a root that cannot be built says why, each time", len(told) == 1 and b"link lies on the way" in told.pop(), told)
+
+
+def killed():
+    for i in range(6000):
+        put(f"many/{i % 50}/{i}", "x" * 100)
+    folders = [w for i in range(300) for w in ("--read", f"many/{i % 50}:/in/{i}")]
+    for what, flags in (("copies", ["--copy", "many:/c"]), ("mounts", folders)):
+        left, seen, before = [], set(), orphans()
+        for i in range(40):
+            p = start("sleep", "60", flags=flags)
+            time.sleep(0.002 + 0.004 * i)
+            mine = below(p.pid)
+            seen.add(len(mine))
+            p.kill()
+            p.wait()
+            p.stdout.close()
+            p.stderr.close()
+            if not wait_until(lambda: not alive(mine) and not orphans() - before, 0.3):
+                left.append((i, alive(mine), orphans() - before))
+        check(f"a controller killed while its launcher {what} leaves nothing", not left and max(seen) > 0, left, seen)
+    dw("ps")
+
+
+def opened():
+    """What init holds: it listens to the worker, so nothing of the host may hang on it."""
+    p = start("sh", "-c", "echo up; exec sleep 60")
+    p.stdout.read(3)
+    found = {}
+    for pid in below(p.pid):
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            name = f.read().split(b"\0")[0].decode()
+        try:
+            fds = [os.readlink(f"/proc/{pid}/fd/{n}") for n in sorted(os.listdir(f"/proc/{pid}/fd"), key=int)]
+            found[name] = (os.readlink(f"/proc/{pid}/cwd"), [f.split(":")[0] for f in fds])
+        except OSError as e:
+            found[name] = e
+    p.send_signal(signal.SIGTERM)
+    p.communicate(timeout=20)
+    if ROOT:
+        check("init stands in the sandbox's root, with two sockets and a signal descriptor",
+              found.get("init") == ("/", ["/dev/null"] * 3 + ["socket", "socket", "anon_inode"]), found)
+        check("so does the reaper, with one and the worker's streams",
+              found.get("reaper") == ("/", ["/dev/null", "pipe", "pipe", "socket", "anon_inode"]), found)
+    else:
+        check("init and reaper cannot be looked into", isinstance(found.get("init"), PermissionError) and
+              isinstance(found.get("reaper"), PermissionError), found)
+
+
+def attributes():
+    put("in/sub/f")
+    os.chmod(WORK + "/in", 0o750)
+    os.utime(WORK + "/in", (1e9, 1e9))
+    flags = [w for kind in ("read", "overlay", "copy") for w in (f"--{kind}", f"in:/{kind}")]
+    done = run("stat", "-c", "%a %U %Y", "/read", "/overlay", "/copy", flags=flags)
+    check("the top of an input has its own mode, owner and time", done.stdout.decode().splitlines() ==
+          ["750 agent 1000000000"] * 3, done)
+    if ROOT:
+        for uid in (0, 33, 1000, 70000):
+            os.chown(WORK + "/in", uid, uid)
+            os.chmod(WORK + "/in", 0o700)
+            done = run("sh", "-c", "stat -c %a:%U /read /overlay /copy && ls /read /overlay /copy && touch /overlay/n /copy/n",
+                       flags=flags)
+            check(f"and is the worker's to use, owned by {uid}", done.returncode == 0 and
+                  done.stdout.decode().splitlines()[:3] == ["700:agent"] * 3, done)
+
+
+def unlistable():
+    """A folder that cannot be listed may hold what a pattern hides: it is left out as a whole."""
+    folder = "/var/cache/ldconfig"  # root's alone on Debian
+    for pattern in ({"exclude": ["nothing-such"]}, {"only": ["ldconfig/**", "no/*"]}):
+        step = {"run": ["sh", "-c", "test -e /x/ldconfig && echo there; true"],
+                "inputs": {"/x": {"read": os.path.dirname(folder), **pattern}}}
+        if DEGRADE:
+            step["degrade"] = ["memory"]
+        put("task.yaml", json.dumps({"version": 1, "task": "t", "steps": {"one": step}}))
+        done = dw("run", "task.yaml")
+        check(f"{pattern}: shown to who may list it, not to others", done.returncode == 0 and
+              done.stdout == (b"there\n" if ROOT else b""), done)
+
+
+def exports():
+    flags, script = [], ""
+    for i in range(40):
+        os.makedirs(f"{WORK}/many-outs/{i}")
+        flags += ["--overlay", f"many-outs/{i}:/o/{i}", "--export", f"e{i}=/o/{i}/f"]
+        script += f"echo {i} > /o/{i}/f; "
+    done = run("sh", "-c", script, flags=flags)
+    check("exports from forty overlays", done.returncode == 0, done)
+
+
+def streams():
+    done = run("sh", "-c", "echo a >/dev/stdout; echo b >/dev/stderr; echo c >/proc/self/fd/1; echo d | tee /dev/stderr")
+    check("the worker's streams can be opened by name", done.returncode == 0 and done.stdout == b"a\nc\nd\n" and
+          done.stderr.startswith(b"b\nd\n"), done)
+    done = run("sh", "-c", "cat /dev/stdin", flags=["-i"], stdin=None, input=b"in")
+    check("input too", done.stdout == b"in", done)
+
+
+try:
+    for part in (reasons, opened, attributes, unlistable, exports, streams, killed):
+        part()
+finally:
+    shutil.rmtree(top, ignore_errors=True)
+print(f"1..{count}")
+raise SystemExit(failures != 0)
