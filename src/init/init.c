@@ -78,8 +78,11 @@ int init_main(void) {
         in.waits[i].fd = -1;
     reaper_ended(); /* it may have ended before this program began, when nobody took its signal */
     for (;;) {
-        if (poll(in.waits, ELEMENTS(in.waits), -1) < 0)
+        if (poll(in.waits, ELEMENTS(in.waits), -1) < 0) {
+            if (errno != EINTR)
+                return 125;
             continue;
+        }
         if (in.waits[WAIT_CHANNEL].revents)
             return 0; /* the launcher says nothing here: this is its end */
         if (in.waits[WAIT_SIGNALS].revents) {

@@ -116,24 +116,28 @@ int mask_like(int from, int to, long owner);
 
 /* root.c: the new root: a small tmpfs with system folders, made-up /etc, devices. All by descriptor. */
 struct root_part {
-    int tree; /* detached mount, owned */
+    int tree; /* detached mount, owned; -1 for a link */
     char target[64];
+    char link[64]; /* where the link points, which the host has in this place */
 };
 enum { ROOT_PARTS_MAX = 40 };
 struct root {
-    int fd; /* the root's mount */
+    int fd;              /* the root's mount */
+    int terminals, proc; /* detached, until they are attached */
     struct root_part parts[ROOT_PARTS_MAX];
     size_t n_parts;
 };
-/* The root's file system with its folders and files, and what the host gives (while its paths are still reachable).
- * Needs no plan. */
+/* What the host gives, opened while its paths are still reachable. Needs neither a plan nor ids. */
 int root_open_parts(struct root *r, struct error *err);
+/* The root's file system with its folders, files and links, a /dev/pts, and a /proc of this process's pid namespace.
+ * Needs ids, and no plan but the lab's. */
+int root_make(const struct launch *l, struct root *r, struct error *err);
 /* The host's device nodes, where there is no /dev made by host root. */
 int root_open_devices(struct root *r, struct error *err);
 /* Attaches the root, makes the folders, attaches parts, space and inputs. */
 int root_build(struct launch *l, struct root *r, struct error *err);
 /* proc of the calling process's pid namespace, masked. */
-int root_attach_proc(const struct launch *l, const struct root *r, struct error *err);
+int root_attach_proc(struct root *r, struct error *err);
 /* The links and folders of /dev, in a mount of its own that carries the nodes already (host root). 0 or -errno. */
 int root_furnish_devices(int devices);
 /* Enters the root and lets the old one go. */

@@ -149,34 +149,45 @@ static int make_groups(struct launch *l, struct error *err) {
     return r < 0 ? r : limits_make(l, err);
 }
 
+static int begin_sandbox(struct launch *l, struct error *err) {
+    int r = sandbox_clone(l, err);
+    return r < 0 ? r : sandbox_map(l, err);
+}
+
 static int make_sandbox(struct launch *l, struct error *err) {
     int r;
     if (l->pidfd >= 0 && !fits(l))
         sandbox_discard(l);
     if (wall_stands(l, PLAN_WALL_SESSION))
         setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
+    bool into_group = l->pidfd < 0 && !can_begin_early(l); /* else it enters its groups while the root is built */
+    if (l->pidfd < 0 && !into_group && (r = begin_sandbox(l, err)) < 0)
+        return r;
     if ((r = sweep(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0)
         return r;
-    bool late = l->pidfd < 0; /* then it is cloned into its groups; else it enters them while the root is built */
-    if (late && ((r = make_groups(l, err)) < 0 || (r = sandbox_clone(l, err)) < 0 || (r = sandbox_map(l, err)) < 0))
+    if (into_group && ((r = make_groups(l, err)) < 0 || (r = begin_sandbox(l, err)) < 0))
         return r;
-    if ((r = sandbox_build(l, err)) < 0 || (!late && (r = make_groups(l, err)) < 0))
+    if ((r = sandbox_build(l, err)) < 0 || (!into_group && (r = make_groups(l, err)) < 0))
         return r;
     return sandbox_enter_groups(l, err);
 }
 
 /* A sandbox is begun before it is known what for, while the controller still starts, unless a host with control groups v2
  * alone wants it cloned into one; then it waits for the plan. */
-static void begin_early(struct launch *l) {
+static int begin_early(struct launch *l, struct error *err) {
     struct pollfd channel = {LAUNCH_CHANNEL, POLLIN, 0};
     bool v2_alone = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
-    if (poll(&channel, 1, 0) == 0 && !v2_alone && sandbox_clone(l, NULL) < 0)
-        sandbox_discard(l); /* cloned again when it is needed, and then a failure is told */
+    if (poll(&channel, 1, 0) != 0 || v2_alone)
+        return 0;
+    int r = sandbox_clone(l, err);
+    if (r == 0 && !l->root) /* an ordinary user's one id is known; root's come with BEGIN */
+        r = sandbox_map(l, err);
+    return r;
 }
 
 static int run_step(struct launch *l, struct error *err) {
     int r = receive_begin(l, err);
-    if (r < 0 || (l->pidfd >= 0 && (r = sandbox_map(l, err)) < 0))
+    if (r < 0 || (l->pidfd >= 0 && l->root && (r = sandbox_map(l, err)) < 0))
         return r;
     if (l->pidfd >= 0 && !can_begin_early(l))
         sandbox_discard(l);
@@ -265,8 +276,9 @@ int main(void) {
     l.end = (struct launch_end){.memory_peak = UINT64_MAX};
     l.root = geteuid() == 0;
     l.id = LAUNCH_AGENT;
-    begin_early(&l);
-    int found = cgroup_find_here("", &l.group, &err);
+    int early = begin_early(&l, &err);
+    if (early == 0)
+        early = cgroup_find_here("", &l.group, &err);
     int got = wire_receive(LAUNCH_CHANNEL, &l.m);
     if (got == 1 && l.m.type == LAUNCH_CLEAN) {
         sandbox_discard(&l);
@@ -274,7 +286,7 @@ int main(void) {
     }
     if (got != 1 || l.m.type != LAUNCH_BEGIN)
         return 1;
-    if (found < 0)
-        return finish(&l, found, &err);
+    if (early < 0)
+        return finish(&l, early, &err);
     return finish(&l, run_step(&l, &err), &err);
 }

@@ -78,30 +78,38 @@ static const struct {
     const char *folder, *target; /* folder in the space */
 } writable[] = {{"tmp", "tmp"}, {"home", "home/agent"}, {"out", "out"}, {"shm", "dev/shm"}};
 
-static int add_part(struct root *r, const char *target, int tree) {
-    if (r->n_parts == ROOT_PARTS_MAX) {
+static struct root_part *add_part(struct root *r, const char *target) {
+    if (r->n_parts == ROOT_PARTS_MAX)
+        return NULL;
+    struct root_part *p = &r->parts[r->n_parts++];
+    p->tree = -1;
+    p->link[0] = 0;
+    snprintf(p->target, sizeof(p->target), "%s", target);
+    return p;
+}
+
+/* One entry of the closed list: a link will be made again as a link, anything else is bound. What the host lacks or hides is
+ * left out. */
+static int open_part(struct root *r, const char *name, uint64_t attributes) {
+    char path[80], text[sizeof(r->parts[0].link)];
+    snprintf(path, sizeof(path), "/%s", name);
+    ssize_t n = readlink(path, text, sizeof(text));
+    if (n == (ssize_t)sizeof(text))
+        return -ENAMETOOLONG;
+    int tree = n > 0 ? -1 : mount_tree(AT_FDCWD, path, attributes);
+    if (n <= 0 && tree < 0)
+        return tree == -ENOENT || tree == -EACCES ? 0 : tree;
+    struct root_part *p = add_part(r, name);
+    if (!p) {
         fd_close(tree);
         return -E2BIG;
     }
-    struct root_part *p = &r->parts[r->n_parts++];
     p->tree = tree;
-    snprintf(p->target, sizeof(p->target), "%s", target);
-    return 0;
-}
-
-/* One entry of the closed list: a link is made again as a link, anything else is bound. */
-static int open_part(struct root *r, const char *name, uint64_t attributes) {
-    char path[80], text[256];
-    snprintf(path, sizeof(path), "/%s", name);
-    ssize_t n = readlink(path, text, sizeof(text) - 1);
     if (n > 0) {
-        text[n] = 0;
-        return symlinkat(text, r->fd, name) < 0 ? -errno : 0;
+        memcpy(p->link, text, (size_t)n);
+        p->link[n] = 0;
     }
-    int tree = mount_tree(AT_FDCWD, path, attributes);
-    if (tree == -ENOENT || tree == -EACCES)
-        return 0;
-    return tree < 0 ? tree : add_part(r, name, tree);
+    return 0;
 }
 
 static int make_links(int dirfd, bool devices) {
@@ -131,13 +139,51 @@ int root_furnish_devices(int devices) {
 }
 
 int root_open_parts(struct root *r, struct error *err) {
-    static const char *const options[] = {"mode=755", "size=256k", "nr_inodes=16384", NULL};
-    r->fd = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-    int code = r->fd < 0 ? r->fd : make_skeleton(r);
-    for (size_t i = 0; code == 0 && i < ELEMENTS(host_parts); i++)
-        if ((code = open_part(r, host_parts[i], RDONLY)) < 0)
+    for (size_t i = 0; i < ELEMENTS(host_parts); i++) {
+        int code = open_part(r, host_parts[i], RDONLY);
+        if (code < 0)
             return error_errno(err, code, "cannot take /%s into the sandbox", host_parts[i]);
-    return code < 0 ? error_errno(err, code, "cannot make the sandbox's root") : 0;
+    }
+    return 0;
+}
+
+static int make_part_links(const struct root *r) {
+    for (size_t i = 0; i < r->n_parts; i++)
+        if (r->parts[i].tree < 0 && symlinkat(r->parts[i].link, r->fd, r->parts[i].target) < 0)
+            return -errno;
+    return 0;
+}
+
+/* Read-only as a whole: no setting of the kernel, no sysrq, whoever owns the file inside. In the host's pid namespace (lab)
+ * no new one may be made, so it is the host's. */
+static int make_proc(const struct launch *l, struct error *err) {
+    bool own = wall_stands(l, PLAN_WALL_PIDS);
+    int proc = own ? mount_new("proc", NULL, RDONLY | MOUNT_ATTR_NOEXEC, err)
+                   : mount_tree(AT_FDCWD, "/proc", RDONLY | MOUNT_ATTR_NOEXEC);
+    if (own && proc == -EPERM)
+        return error_set(err, proc,
+                         "wall pids: the kernel allows no /proc of its own here, since parts of /proc are covered, "
+                         "as in a container. Run doorward on the host, or start the container with all of /proc "
+                         "visible (docker: --security-opt systempaths=unconfined)");
+    return proc < 0 && !own ? error_errno(err, proc, "cannot mount /proc in the sandbox") : proc;
+}
+
+int root_make(const struct launch *l, struct root *r, struct error *err) {
+    static const char *const options[] = {"mode=755", "size=256k", "nr_inodes=16384", NULL};
+    static const char *const pts[] = {"newinstance", "ptmxmode=0666", "mode=0600", NULL};
+    r->fd = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+    if (r->fd < 0)
+        return r->fd;
+    int code = make_skeleton(r);
+    if (code == 0)
+        code = make_part_links(r);
+    if (code < 0)
+        return error_errno(err, code, "cannot make the sandbox's root");
+    r->terminals = mount_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+    if (r->terminals < 0)
+        return r->terminals;
+    r->proc = make_proc(l, err);
+    return r->proc < 0 ? r->proc : 0;
 }
 
 int root_open_devices(struct root *r, struct error *err) {
@@ -197,6 +243,8 @@ static bool is_directory(int fd) {
 static int attach_parts(struct root *r, struct error *err) {
     for (size_t i = 0; i < r->n_parts; i++) {
         struct root_part *p = &r->parts[i];
+        if (p->tree < 0)
+            continue;
         int code = attach_skeleton(r, p->tree, p->target);
         p->tree = fd_close(p->tree);
         if (code < 0)
@@ -205,14 +253,12 @@ static int attach_parts(struct root *r, struct error *err) {
     return 0;
 }
 
-static int attach_devices(const struct launch *l, const struct root *r, struct error *err) {
-    static const char *const options[] = {"newinstance", "ptmxmode=0666", "mode=0600", NULL};
+static int attach_devices(const struct launch *l, struct root *r, struct error *err) {
     int code = l->devices < 0 ? 0 : attach_skeleton(r, l->devices, "dev");
-    if (code < 0)
-        return error_errno(err, code, "cannot make /dev in the sandbox");
-    _cleanup_fd_ int pts = mount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
-    code = pts < 0 ? pts : attach_skeleton(r, pts, "dev/pts");
-    return code < 0 && pts >= 0 ? error_errno(err, code, "cannot mount /dev/pts in the sandbox") : code;
+    if (code == 0)
+        code = attach_skeleton(r, r->terminals, "dev/pts");
+    r->terminals = fd_close(r->terminals);
+    return code < 0 ? error_errno(err, code, "cannot make /dev in the sandbox") : 0;
 }
 
 static int attach_space(const struct launch *l, const struct root *r, struct error *err) {
@@ -277,20 +323,11 @@ static int mask(const struct root *r, const char *name) {
     return cover < 0 ? cover : mount_attach(cover, target);
 }
 
-int root_attach_proc(const struct launch *l, const struct root *r, struct error *err) {
-    /* Read-only as a whole: no setting of the kernel, no sysrq, whoever owns the file inside. In the host's pid
-     * namespace (lab) no new one may be made, so it is the host's. */
-    bool own = wall_stands(l, PLAN_WALL_PIDS);
-    _cleanup_fd_ int proc = own ? mount_new("proc", NULL, RDONLY | MOUNT_ATTR_NOEXEC, err)
-                                : mount_tree(AT_FDCWD, "/proc", RDONLY | MOUNT_ATTR_NOEXEC);
-    if (own && proc == -EPERM)
-        return error_set(err, proc,
-                         "wall pids: the kernel allows no /proc of its own here, since parts of /proc are covered, "
-                         "as in a container. Run doorward on the host, or start the container with all of /proc "
-                         "visible (docker: --security-opt systempaths=unconfined)");
-    int code = proc < 0 ? proc : attach_skeleton(r, proc, "proc");
+int root_attach_proc(struct root *r, struct error *err) {
+    int code = attach_skeleton(r, r->proc, "proc");
+    r->proc = fd_close(r->proc);
     if (code < 0)
-        return own && proc < 0 ? code : error_errno(err, code, "cannot mount /proc in the sandbox");
+        return error_errno(err, code, "cannot mount /proc in the sandbox");
     for (size_t i = 0; i < ELEMENTS(masked); i++)
         if ((code = mask(r, masked[i])) < 0)
             return error_errno(err, code, "cannot mask /proc/%s", masked[i]);

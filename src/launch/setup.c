@@ -259,7 +259,7 @@ static void build_root(struct setup *s) {
     struct launch *l = s->l;
     bool mounts = wall_stands(l, PLAN_WALL_MOUNTS);
     if (mounts)
-        must(s, root_open_parts(&s->root, &s->err));
+        must(s, root_make(l, &s->root, &s->err));
     take_build(s);
     take_trees(s);
     if (!l->root)
@@ -271,7 +271,7 @@ static void build_root(struct setup *s) {
     mount_program(s);
     listen_for_dw(s);
     must(s, root_build(l, &s->root, &s->err));
-    must(s, root_attach_proc(l, &s->root, &s->err));
+    must(s, root_attach_proc(&s->root, &s->err));
     must(s, root_enter(&s->root, &s->err));
 }
 
@@ -433,6 +433,8 @@ static void reaper_run(struct setup *s) {
     fd_close(s->l->inner);
     s->channel = s->l->build;
     must_errno(s, sys(prctl(PR_SET_PDEATHSIG, SIGKILL)), "cannot tie the reaper to init");
+    if (wall_stands(s->l, PLAN_WALL_MOUNTS))
+        must(s, root_open_parts(&s->root, &s->err));
     await(s->channel); /* the id maps are written */
     enter_ids(s);
     build_root(s);
