@@ -138,7 +138,7 @@ def killed():
             p.wait()
             p.stdout.close()
             p.stderr.close()
-            if not wait_until(lambda: not alive(mine) and not orphans() - before, 0.3):
+            if not wait_until(lambda: not alive(mine) and not orphans() - before, 1.0):  # a namespace that is being made is finished first
                 left.append((i, alive(mine), orphans() - before))
         check(f"a controller killed while its launcher {what} leaves nothing", not left and max(seen) > 0, left, seen)
     dw("ps")

@@ -325,7 +325,13 @@ static void wait_and_act(struct step *s) {
     enum { CHANNEL, SIGNALS, OWN };
     struct pollfd p[OWN + RELAY_POLLS] = {{s->helper.channel, POLLIN, 0}, {s->c->signals, POLLIN, 0}};
     relay_poll(&s->relay, p + OWN);
-    if (poll(p, ELEMENTS(p), next_timeout(s)) > 0) {
+    int n = poll(p, ELEMENTS(p), next_timeout(s));
+    if (n < 0 && errno != EINTR) { /* without it nothing would be heard any more: not a thing to go on after */
+        broken_by(s, "cannot be listened to: poll fails");
+        s->channel_done = true;
+        syscall(SYS_pidfd_send_signal, s->helper.pidfd, SIGKILL, NULL, 0);
+    }
+    if (n > 0) {
         relay_serve(&s->relay, p + OWN);
         if (p[SIGNALS].revents)
             hear_signals(s);
