@@ -59,7 +59,7 @@ struct launch {
 
     pid_t init;
     int pidfd, inner, build, listener;
-    int loopback;      /* INNER_LOOPBACK; -1 once the interface is up */
+    int loopback;      /* INNER_LISTENER; -1 once the interface is up */
     bool running;      /* the worker was let go */
     uint64_t begun_us; /* CLOCK_MONOTONIC when the worker began to run */
     struct launch_end end;
@@ -118,7 +118,7 @@ int mask_like(int from, int to, long owner);
 struct root_part {
     int tree; /* detached mount, owned; -1 for a link */
     char target[64];
-    char link[64]; /* where the link points, which the host has in this place */
+    char link[256]; /* where the link points, which the host has in this place */
 };
 enum { ROOT_PARTS_MAX = 40 };
 struct root {
@@ -150,6 +150,8 @@ uint32_t setup_walls(const struct launch *l);
 
 /* sandbox.c: clones the set-up child, with the walls of l->plan (all of them while there is no plan). 0 or -errno. */
 int sandbox_clone(struct launch *l, struct error *err);
+/* The error of a launcher that is root of a user namespace without the ids of this run. Returns code. */
+int sandbox_lacks_ids(const struct launch *l, int code, struct error *err);
 /* Writes its id maps, for which it waits. 0 or -errno. */
 int sandbox_map(struct launch *l, struct error *err);
 /* Ends a sandbox that was begun before the plan and does not fit it. */

@@ -107,7 +107,8 @@ static int own_streams(const struct launch *l, long owner, struct error *err) {
     for (size_t i = 0; i < ELEMENTS(l->std); i++) {
         struct stat st;
         if (fstat(l->std[i], &st) < 0 || (S_ISFIFO(st.st_mode) && fchown(l->std[i], (uid_t)owner, (gid_t)owner) < 0))
-            return error_errno(err, -errno, "cannot hand the standard streams over to the worker");
+            return errno == EINVAL ? sandbox_lacks_ids(l, -EINVAL, err)
+                                   : error_errno(err, -errno, "cannot hand the standard streams over to the worker");
     }
     return 0;
 }

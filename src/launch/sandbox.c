@@ -33,13 +33,22 @@ static uint64_t namespaces(const struct launch *l) {
     return flags;
 }
 
+int sandbox_lacks_ids(const struct launch *l, int code, struct error *err) {
+    return error_set(
+        err, code,
+        "wall userns: doorward is root of a user namespace (a container) that lacks the ids of this run, %u to "
+        "%u: map them, or run doorward there as another user",
+        l->uid_base, l->uid_base + LAUNCH_ID_RANGE - 1);
+}
+
 static int write_maps(const struct launch *l, struct error *err) {
     struct ns_maps maps = {.n_uid = 1, .n_gid = 1};
     maps.uid[0] =
         l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, geteuid(), 1};
     maps.gid[0] =
         l->root ? (struct ns_extent){0, l->uid_base, LAUNCH_ID_RANGE} : (struct ns_extent){l->id, getegid(), 1};
-    return wall_stands(l, PLAN_WALL_USERNS) ? ns_write_maps(l->init, &maps, !l->root, err) : 0;
+    int r = wall_stands(l, PLAN_WALL_USERNS) ? ns_write_maps(l->init, &maps, !l->root, err) : 0;
+    return r == -EPERM && l->root ? sandbox_lacks_ids(l, r, err) : r;
 }
 
 /* The words for the most common reasons that namespaces are not to be had. */
@@ -83,8 +92,11 @@ int sandbox_clone(struct launch *l, struct error *err) {
     fd_close(build[1]);
     l->inner = inner[0];
     l->build = build[0];
-    if (pid < 0)
+    if (pid < 0) {
+        l->inner = fd_close(l->inner);
+        l->build = fd_close(l->build);
         return explain_clone(pid, err);
+    }
     l->init = pid;
     return 0;
 }
