@@ -233,8 +233,19 @@ def streams():
     check("input too", done.stdout == b"in", done)
 
 
+def links():
+    """A link of the host's may be long, as NixOS has them."""
+    if not ROOT: # the mount would need rights
+        return
+    long = "/" + "x" * 200
+    script = f"cp -a /etc {top}/etc && ln -sfn {long} {top}/etc/localtime && mount --bind {top}/etc /etc && exec \"$@\""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", DOORWARD, "run", "--", "readlink", "/etc/localtime"],
+                          env=env, cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    check("a long link of the host's is a link inside", done.stdout.decode().strip() == long, done)
+
+
 try:
-    for part in (reasons, opened, attributes, unlistable, exports, streams, killed):
+    for part in (links, reasons, opened, attributes, unlistable, exports, streams, killed):
         part()
 finally:
     shutil.rmtree(top, ignore_errors=True)
