@@ -179,19 +179,27 @@ static bool listed(int fd, const int *keep, size_t n_keep) {
     return false;
 }
 
-static int close_from_proc(int from, const int *keep, size_t n_keep) {
-    DIR *dir = opendir("/proc/self/fd");
-    if (!dir)
+int fd_close_listed(int folder, int from, const int *keep, size_t n_keep) {
+    DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+    if (!dir) {
+        fd_close(folder);
         return -ENOSYS;
-    for (struct dirent *e; (e = readdir(dir));) {
+    }
+    errno = 0;
+    for (struct dirent *e; (e = readdir(dir)); errno = 0) {
         char *end;
         long fd = strtol(e->d_name, &end, 10);
         if (*end || end == e->d_name || fd < from || fd == dirfd(dir) || listed((int)fd, keep, n_keep))
             continue;
         close((int)fd);
     }
+    bool cut_short = errno != 0; /* a list with an end that is not its end */
     closedir(dir);
-    return 0;
+    return cut_short ? -ENOSYS : 0;
+}
+
+static int close_from_proc(int from, const int *keep, size_t n_keep) {
+    return fd_close_listed(open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), from, keep, n_keep);
 }
 
 int fd_close_from(int from, const int *keep, size_t n_keep) {

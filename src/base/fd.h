@@ -46,3 +46,7 @@ int fd_sealed(const char *name, const void *bytes, size_t n);
  * Uses close_range(2); without it walks /proc/self/fd, and without that fails with
  * -ENOSYS, since a sweep that cannot be complete must refuse (CVE-2024-21626). */
 int fd_close_from(int from, const int *keep, size_t n_keep);
+
+/* The same by the caller's own list of its descriptors: `folder` is its /proc/self/fd, owned from here on; -1 (none) is
+ * -ENOSYS. */
+int fd_close_listed(int folder, int from, const int *keep, size_t n_keep);

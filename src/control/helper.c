@@ -110,6 +110,23 @@ static pid_t start_child(struct start *s, int *ret_pidfd) {
     return code < 0 ? code : pid;
 }
 
+/* Why one of our own executables does not start, with what to do. */
+static int start_error(struct error *err, int code, const char *what, const char *name) {
+    static const struct {
+        int code;
+        const char *remedy;
+    } rows[] = {
+        {-EACCES, "it must be executable for whoever runs doorward: install doorward again, as a whole"},
+        {-ENOEXEC, "it is damaged or for another machine: install doorward again, as a whole"},
+        {-EPERM, "the host, or the filter of the container that doorward runs in, forbids it"},
+        {-ENOSYS, "the kernel, or the filter of the container that doorward runs in, lacks what that takes"},
+    };
+    for (size_t i = 0; i < ELEMENTS(rows); i++)
+        if (rows[i].code == code)
+            return error_set(err, code, "%s %s: %s; %s", what, name, strerror(-code), rows[i].remedy);
+    return place_error(err, code, "%s %s", what, name);
+}
+
 static struct helper early = HELPER_EMPTY;
 
 /* "FD:PID" of a launcher that was started before an exec. */
@@ -173,7 +190,7 @@ int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *
     int pair[2], pidfd;
     int r = null < 0 ? -errno : wire_pair(pair);
     if (r < 0)
-        return place_error(err, r, "cannot start %s", name);
+        return start_error(err, r, "cannot start", name);
     ours = pair[0];
     theirs = pair[1];
     r = find_paths(name, &s);
@@ -183,14 +200,14 @@ int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *
     s.null = null;
     pid_t pid = start_child(&s, &pidfd);
     if (pid < 0)
-        return place_error(err, pid, "cannot start %s", name);
+        return start_error(err, pid, "cannot start", name);
     struct helper h = {TAKE_FD(ours), pidfd, pid};
     if (s.failed) {
         spawn_end(&h);
         if (s.failed == ENOENT)
             return error_set(err, -ENOENT, "%s is neither at %s nor at %s nor at %s; install doorward as a whole", name,
                              s.paths[0], s.paths[1], s.paths[2]);
-        return place_error(err, -s.failed, "cannot execute %s", name);
+        return start_error(err, -s.failed, "cannot execute", name);
     }
     fcntl(h.channel, F_SETFL, O_NONBLOCK);
     *ret = h;
@@ -206,8 +223,8 @@ int spawn_reap(struct helper *h, int timeout_ms) {
         r = poll(&ended, 1, timeout_ms);
     while (r < 0 && errno == EINTR);
     if (r <= 0)
-        syscall(SYS_pidfd_send_signal, h->pidfd, SIGKILL, NULL,
-                0); /* by handle: a number could be somebody else's by now */
+        if (syscall(SYS_pidfd_send_signal, h->pidfd, SIGKILL, NULL, 0) < 0)
+            kill(h->pid, SIGKILL); /* not reaped yet, so the number is still its own */
     while (waitpid(h->pid, &status, 0) < 0 && errno == EINTR)
         ;
     h->pidfd = fd_close(h->pidfd);

@@ -317,7 +317,8 @@ static void check_time(struct step *s) {
         kill_step(s, LAUNCH_BY_OPERATOR);
     if (s->give_up_at && now >= s->give_up_at) {
         broken_by(s, "did not end the step in time and was killed");
-        syscall(SYS_pidfd_send_signal, s->helper.pidfd, SIGKILL, NULL, 0);
+        if (syscall(SYS_pidfd_send_signal, s->helper.pidfd, SIGKILL, NULL, 0) < 0)
+            kill(s->helper.pid, SIGKILL); /* not reaped yet, so the number is still its own */
     }
 }
 

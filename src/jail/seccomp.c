@@ -30,6 +30,11 @@ bool seccomp_socket_allowed(uint64_t family, uint64_t protocol) {
     return f == AF_INET || f == AF_INET6 || (f == AF_NETLINK && (uint32_t)protocol == NETLINK_ROUTE);
 }
 
+int seccomp_missing(void) {
+    struct seccomp_notif_sizes sizes;
+    return syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 ? -errno : 0;
+}
+
 const struct seccomp_reported *seccomp_reported(int nr) {
     for (size_t i = 0; i < ELEMENTS(seccomp_worker_reported); i++)
         if (seccomp_worker_reported[i].nr == nr)

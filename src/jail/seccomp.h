@@ -22,6 +22,9 @@ extern const struct seccomp_filter seccomp_init;   /* seccomp_init.calls */
  * anything hostile runs. 0 or -errno. */
 int seccomp_install(const struct seccomp_filter *filter, int *ret_listener);
 
+/* 0 where this kernel can filter system calls and report them, else -errno. */
+int seccomp_missing(void);
+
 /* What the supervisor answers to a reported call: the name for the record and the errno for the caller. */
 struct seccomp_reported {
     int nr;

@@ -63,7 +63,8 @@ static int map_ids(const struct launch *l, int tree, const struct stat *st, stru
     swap_map(maps.uid, &maps.n_uid, l->uid_base, st->st_uid, l->id);
     swap_map(maps.gid, &maps.n_gid, l->uid_base, st->st_gid, l->id);
     _cleanup_fd_ int userns = ns_map_fd(&maps, err);
-    return userns < 0 ? userns : mount_idmap(tree, userns);
+    int r = userns < 0 ? 0 : mount_idmap(tree, userns);
+    return userns < 0 ? userns : r < 0 ? error_errno(err, r, "id map") : 0;
 }
 
 /* The mount of the original itself, read-only, mapped as root. */
@@ -84,7 +85,7 @@ static int original(const struct launch *l, const struct plan_input *in, int sou
             "input %s: its file system knows no id-mapped mounts (overlay and FUSE do not, so in a container "
             "doorward runs on one): use `copy` for it, or run doorward as the ordinary user who owns it",
             str_safe(shown, sizeof(shown), in->source));
-    return r < 0 ? error_errno(err, r, "input %s: id map", str_safe(shown, sizeof(shown), in->source)) : TAKE_FD(tree);
+    return r < 0 ? error_wrap(err, "input %s", str_safe(shown, sizeof(shown), in->source)) : TAKE_FD(tree);
 }
 
 static int copied(const struct launch *l, size_t i, int source, long owner, int *ret_show, struct error *err) {

@@ -154,6 +154,8 @@ int sandbox_clone(struct launch *l, struct error *err);
 int sandbox_lacks_ids(const struct launch *l, int code, struct error *err);
 /* Writes its id maps, for which it waits. 0 or -errno. */
 int sandbox_map(struct launch *l, struct error *err);
+/* When a half of the set-up has died it has said why: that replaces `err`, which is only what came of it. */
+void sandbox_explain(struct launch *l, struct error *err);
 /* Ends a sandbox that was begun before the plan and does not fit it. */
 void sandbox_discard(struct launch *l);
 /* Hands the reaper's half what it builds from; then both halves their control groups. 0 or -errno. */
@@ -164,6 +166,9 @@ int sandbox_enter_groups(struct launch *l, struct error *err);
 int limits_make(struct launch *l, struct error *err);
 /* Limits that the worker's processes carry themselves (setrlimit), in the reaper before it confines itself. */
 int limits_carry(const struct launch *l, struct error *err);
+/* The same, read back: `text` is the worker's /proc/PID/limits. 0, or -EPERM with the limit that is not in force. */
+int limits_check(const struct launch *l, const char *text, struct error *err);
+enum { LIMITS_CARRIED = 5 };
 /* True when the launcher decided that an rlimit of the worker's holds this limit. */
 bool limits_by_rlimit(const struct launch *l, enum plan_limit limit);
 /* How many processes of ours count against the worker's processes: init and the reaper. */
@@ -188,6 +193,9 @@ void denied_flush(struct launch *l);
 
 /* memory.c: the memory of all processes of the step and of the space, in bytes, where no control group counts it. */
 uint64_t memory_watch(const struct launch *l);
+
+/* Adds what to do to an error that says the kernel lacks a call or forbids it. Returns err->code. */
+int launch_add_remedy(struct error *err);
 
 /* A note for the record, shown to a person ("disk is held in memory ..."). */
 void launch_note(struct launch *l, const char *format, ...) _printf_(2, 3);

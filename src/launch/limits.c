@@ -24,6 +24,25 @@ void launch_note(struct launch *l, const char *format, ...) {
     va_end(args);
 }
 
+int launch_add_remedy(struct error *err) {
+    static const struct {
+        int code;
+        const char *remedy;
+    } rows[] = {
+        {-ENOSYS,
+         "the kernel, or the filter of the container that doorward runs in, lacks this: Linux 5.14 or newer and a "
+         "profile that allows it are needed"},
+        {-EPERM, "the host, or the filter of the container that doorward runs in, forbids this: allow it there, or run "
+                 "doorward outside (docs/compatibility.md)"},
+    };
+    for (size_t i = 0; i < ELEMENTS(rows); i++) {
+        size_t n = strlen(err->message);
+        if (err->code == rows[i].code && !strpbrk(err->message, ";(")) /* else it has a remedy of its own */
+            snprintf(err->message + n, sizeof(err->message) - n, "; %s", rows[i].remedy);
+    }
+    return err->code;
+}
+
 static void enforce(struct launch *l, enum plan_limit limit, const char *by, uint64_t in_force) {
     l->held.limits[limit].by = by;
     l->held.limits[limit].in_force = in_force;
@@ -160,24 +179,55 @@ bool limits_by_rlimit(const struct launch *l, enum plan_limit limit) {
     return by && !strcmp(by, "rlimit");
 }
 
-int limits_carry(const struct launch *l, struct error *err) {
-    const struct {
-        int resource;
-        uint64_t value;
-        bool wanted;
-        const char *name;
-    } rows[] = {
-        {RLIMIT_CORE, 1, true, "core dumps"}, /* one, not zero: see confine_no_core */
-        {RLIMIT_NOFILE, l->plan.limits[PLAN_OPEN_FILES], !l->plan.lab_limit_off[PLAN_OPEN_FILES], "limits.open-files"},
-        {RLIMIT_NPROC, l->plan.limits[PLAN_PROCESSES] + LIMITS_OUR_PROCESSES,
-         limits_by_rlimit(l, PLAN_PROCESSES) && !l->plan.lab_limit_off[PLAN_PROCESSES], "limits.processes"},
-        {RLIMIT_NICE, 0, true, "priority"},
-        {RLIMIT_RTPRIO, 0, true, "real-time priority"},
+/* What a process carries: the resource, its line in /proc/PID/limits (proc(5)), and what stands in the policy. */
+static const struct {
+    int resource;
+    const char *line, *name;
+} carried[LIMITS_CARRIED] = {
+    {RLIMIT_CORE, "Max core file size", "core dumps"},
+    {RLIMIT_NOFILE, "Max open files", "limits.open-files"},
+    {RLIMIT_NPROC, "Max processes", "limits.processes"},
+    {RLIMIT_NICE, "Max nice priority", "priority"},
+    {RLIMIT_RTPRIO, "Max realtime priority", "real-time priority"},
+};
+
+/* Their values, UINT64_MAX where it is not for an rlimit to hold; in the order of `carried`. */
+static void carried_values(const struct launch *l, uint64_t ret[LIMITS_CARRIED]) {
+    const struct plan *p = &l->plan;
+    bool processes = limits_by_rlimit(l, PLAN_PROCESSES) && !p->lab_limit_off[PLAN_PROCESSES];
+    const uint64_t values[] = {
+        1, /* one, not zero: see confine_no_core */
+        p->lab_limit_off[PLAN_OPEN_FILES] ? UINT64_MAX : p->limits[PLAN_OPEN_FILES],
+        processes ? p->limits[PLAN_PROCESSES] + LIMITS_OUR_PROCESSES : UINT64_MAX,
+        0,
+        0,
     };
-    for (size_t i = 0; i < ELEMENTS(rows); i++) {
-        int r = rows[i].wanted ? confine_limit(rows[i].resource, rows[i].value) : 0;
+    memcpy(ret, values, sizeof(values));
+}
+
+int limits_carry(const struct launch *l, struct error *err) {
+    uint64_t values[LIMITS_CARRIED];
+    carried_values(l, values);
+    for (size_t i = 0; i < LIMITS_CARRIED; i++) {
+        int r = values[i] == UINT64_MAX ? 0 : confine_limit(carried[i].resource, values[i]);
         if (r < 0)
-            return error_errno(err, r, "%s cannot be limited to %llu", rows[i].name, (unsigned long long)rows[i].value);
+            return error_errno(err, r, "%s cannot be limited to %llu", carried[i].name, (unsigned long long)values[i]);
+    }
+    return 0;
+}
+
+int limits_check(const struct launch *l, const char *text, struct error *err) {
+    uint64_t values[LIMITS_CARRIED];
+    carried_values(l, values);
+    for (size_t i = 0; i < LIMITS_CARRIED; i++) {
+        unsigned long long soft, hard;
+        const char *line = strstr(text, carried[i].line);
+        if (values[i] == UINT64_MAX)
+            continue;
+        if (!line || sscanf(line + strlen(carried[i].line), "%llu %llu", &soft, &hard) != 2 || soft != values[i] ||
+            hard != values[i])
+            return error_set(err, -EPERM, "%s: the kernel does not hold the worker to %llu, although it was told to",
+                             carried[i].name, (unsigned long long)values[i]);
     }
     return 0;
 }

@@ -225,8 +225,11 @@ static int finish(struct launch *l, int result, struct error *err) {
     int groups = cgroup_remove(&l->group);
     if (r == 0 && groups < 0)
         r = error_errno(&late, groups, "the step's control groups cannot be removed");
-    if (result < 0 && !l->running)
+    if (result < 0 && !l->running) {
+        sandbox_explain(l, err);
+        launch_add_remedy(err);
         return fail(l, err);
+    }
     if (result < 0 || r < 0) {
         l->end.reason = LAUNCH_BY_ERROR;
         snprintf(l->end.detail, sizeof(l->end.detail), "%.500s", result < 0 ? err->message : late.message);

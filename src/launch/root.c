@@ -342,5 +342,8 @@ int root_enter(const struct root *r, struct error *err) {
     if (fchdir(r->fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
         syscall(SYS_umount2, ".", 2 /* MNT_DETACH */) < 0 || chdir("/") < 0)
         return error_errno(err, -errno, "cannot enter the sandbox's root");
+    struct stat own, above;
+    if (fstat(r->fd, &own) < 0 || stat("/..", &above) < 0 || own.st_dev != above.st_dev || own.st_ino != above.st_ino)
+        return error_set(err, -EXDEV, "the host's root can still be reached from the sandbox's");
     return 0;
 }

@@ -5,6 +5,7 @@
  * runs in: launcher (untrusted input: none; holds: doorward's own rights) */
 #include <errno.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,18 +52,6 @@ static int write_maps(const struct launch *l, struct error *err) {
     return r == -EPERM && l->root ? sandbox_lacks_ids(l, r, err) : r;
 }
 
-/* The words for the most common reasons that namespaces are not to be had. */
-static int explain_clone(int code, struct error *err) {
-    const char *remedy =
-        code == -EPERM
-            ? "this host forbids user namespaces to ordinary users (Debian: sysctl kernel.unprivileged_userns_clone=1; "
-              "Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for doorward)"
-        : code == -ENOSPC ? "the number of namespaces is used up or zero (sysctl user.max_user_namespaces and its kin)"
-        : code == -EAGAIN ? "the process limit of this user is reached (ulimit -u)"
-                          : "the kernel refused";
-    return error_errno(err, code, "wall userns: cannot make the sandbox's namespaces: %s", remedy);
-}
-
 /* A half that is gone has said why on its own channel, and may still be read: the watch reads it and tells, so that the
  * reason is not lost to whoever wrote to it last. */
 static int sent(int r, struct error *err) {
@@ -95,7 +84,7 @@ int sandbox_clone(struct launch *l, struct error *err) {
     if (pid < 0) {
         l->inner = fd_close(l->inner);
         l->build = fd_close(l->build);
-        return explain_clone(pid, err);
+        return ns_clone_error(pid, "cannot make the sandbox's namespaces", err);
     }
     l->init = pid;
     return 0;
@@ -110,10 +99,29 @@ int sandbox_map(struct launch *l, struct error *err) {
     return r;
 }
 
+void sandbox_explain(struct launch *l, struct error *err) {
+    const int channels[] = {l->build, l->inner};
+    for (size_t i = 0; i < ELEMENTS(channels); i++) {
+        struct pollfd wait = {channels[i], POLLIN, 0};
+        while (channels[i] >= 0 && poll(&wait, 1, 0) > 0 && wire_receive(channels[i], &l->m) > 0) {
+            char text[ERROR_MESSAGE_MAX];
+            bool why = l->m.type == INNER_FAILED;
+            int code = -(int)wire_get_u32(&l->m);
+            wire_get_text(&l->m, text, sizeof(text));
+            if (!why)
+                wire_drop(&l->m);
+            else if (wire_end(&l->m) == 0 && code < 0) {
+                error_set(err, code, "%s", text);
+                return;
+            }
+        }
+    }
+}
+
 void sandbox_discard(struct launch *l) {
     if (l->pidfd < 0)
         return;
-    syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+    ns_kill(l->pidfd, l->init);
     waitpid(l->init, NULL, 0);
     l->pidfd = fd_close(l->pidfd);
     l->inner = fd_close(l->inner);

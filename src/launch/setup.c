@@ -43,9 +43,10 @@ struct setup {
     struct launch *l;
     int channel; /* to the launcher: init's half or the reaper's */
     struct root root;
-    int pair[2];  /* between the halves: [0] init's, [1] the reaper's */
-    int listener; /* for dw */
-    int loopback; /* a socket of the network namespace, or -1 */
+    int pair[2];    /* between the halves: [0] init's, [1] the reaper's */
+    int listener;   /* for dw */
+    int namespaces; /* /proc/self/ns of init's half, as it was before the root changed */
+    int loopback;   /* a socket of the network namespace, or -1 */
     struct error err;
 };
 
@@ -71,6 +72,25 @@ static void must_errno(struct setup *s, int code, const char *what) {
     }
 }
 
+/* The same for a step of the set-up that is one of the walls, with the remedy where a policy may do without it. */
+static void must_wall(struct setup *s, enum plan_wall wall, int code) {
+    const char *name = plan_wall_names[wall];
+    if (code >= 0)
+        return;
+    error_wrap(&s->err, "wall %s", name);
+    size_t n = strlen(s->err.message);
+    if (wall == PLAN_WALL_LANDLOCK || wall == PLAN_WALL_SECCOMP)
+        snprintf(s->err.message + n, sizeof(s->err.message) - n,
+                 "; say `degrade: [%s]` (--degrade %s) to go without it", name, name);
+    die(s);
+}
+
+static void must_wall_errno(struct setup *s, enum plan_wall wall, int code, const char *what) {
+    if (code < 0)
+        error_errno(&s->err, code, "%s", what);
+    must_wall(s, wall, code);
+}
+
 static int sys(long r) {
     return r < 0 ? -errno : 0;
 }
@@ -93,7 +113,7 @@ static void enter_groups(struct setup *s) {
     }
     must_errno(s, wire_end(m), "launcher");
     if (wall_stands(s->l, PLAN_WALL_CGROUP))
-        must_errno(s, sys(unshare(CLONE_NEWCGROUP)), "cannot make a cgroup namespace");
+        must_wall_errno(s, PLAN_WALL_CGROUP, sys(unshare(CLONE_NEWCGROUP)), "cannot make a cgroup namespace");
 }
 
 static void enter_session(struct setup *s) {
@@ -106,9 +126,9 @@ static void enter_ids(struct setup *s) {
     if (!wall_stands(s->l, PLAN_WALL_USERNS))
         return;
     if (s->l->root)
-        must_errno(s, sys(setgroups(0, NULL)), "cannot drop groups");
-    must_errno(s, sys(setresgid(id, id, id)), "cannot become the worker's group");
-    must_errno(s, sys(setresuid(id, id, id)), "cannot become the worker's user");
+        must_wall_errno(s, PLAN_WALL_USERNS, sys(setgroups(0, NULL)), "cannot drop groups");
+    must_wall_errno(s, PLAN_WALL_USERNS, sys(setresgid(id, id, id)), "cannot become the worker's group");
+    must_wall_errno(s, PLAN_WALL_USERNS, sys(setresuid(id, id, id)), "cannot become the worker's user");
     must_errno(s, sys(prctl(PR_SET_PDEATHSIG, SIGKILL)),
                "cannot tie the step to doorward"); /* a change of ids undid it */
 }
@@ -121,12 +141,22 @@ static void receive(struct setup *s, int fd, enum inner_type type) {
     must_errno(s, got == 1 && m->type == type ? 0 : -EPROTO, "launcher");
 }
 
+/* Sends to the other half; when that has died, it has said why. */
+static void pass_on(struct setup *s, int fd) {
+    int r = wire_send(fd, &s->l->m);
+    if (r == -EPIPE || r == -ECONNRESET)
+        _exit(125);
+    must_errno(s, r, "the other half of the set-up");
+}
+
 uint32_t setup_walls(const struct launch *l) {
     uint32_t walls = 0;
     for (unsigned w = 0; w < PLAN_WALL_N; w++)
         walls |= (uint32_t)wall_stands(l, w) << w;
     if (l->plan.degrade_wall[PLAN_WALL_LANDLOCK] && landlock_abi() < 0)
         walls &= ~(1u << PLAN_WALL_LANDLOCK);
+    if (l->plan.degrade_wall[PLAN_WALL_SECCOMP] && seccomp_missing() < 0)
+        walls &= ~(1u << PLAN_WALL_SECCOMP);
     return walls;
 }
 
@@ -251,7 +281,7 @@ static void listen_for_dw(struct setup *s) {
 /* What is dropped here no exec brings back; what the set-up still needs is held until confine. */
 static void drop_bounding_set(struct setup *s) {
     if (wall_stands(s->l, PLAN_WALL_CAPS))
-        must_errno(s, confine_bounding_set(), "cannot empty the bounding set");
+        must_wall_errno(s, PLAN_WALL_CAPS, confine_bounding_set(), "cannot empty the bounding set");
 }
 
 /* The part that needs no plan comes first: it runs while the controller still makes one. */
@@ -259,7 +289,7 @@ static void build_root(struct setup *s) {
     struct launch *l = s->l;
     bool mounts = wall_stands(l, PLAN_WALL_MOUNTS);
     if (mounts)
-        must(s, root_make(l, &s->root, &s->err));
+        must_wall(s, PLAN_WALL_MOUNTS, root_make(l, &s->root, &s->err));
     take_build(s);
     take_trees(s);
     if (!l->root)
@@ -267,12 +297,12 @@ static void build_root(struct setup *s) {
     if (!mounts)
         return;
     if (l->devices < 0)
-        must(s, root_open_devices(&s->root, &s->err));
+        must_wall(s, PLAN_WALL_MOUNTS, root_open_devices(&s->root, &s->err));
     mount_program(s);
     listen_for_dw(s);
-    must(s, root_build(l, &s->root, &s->err));
-    must(s, root_attach_proc(&s->root, &s->err));
-    must(s, root_enter(&s->root, &s->err));
+    must_wall(s, PLAN_WALL_MOUNTS, root_build(l, &s->root, &s->err));
+    must_wall(s, PLAN_WALL_MOUNTS, root_attach_proc(&s->root, &s->err));
+    must_wall(s, PLAN_WALL_MOUNTS, root_enter(&s->root, &s->err));
 }
 
 /* The network namespace that init's half has made meanwhile, and the news that the root is entered, with dw's socket. */
@@ -283,14 +313,15 @@ static void join_halves(struct setup *s) {
         _cleanup_fd_ int net = wire_take_fd(m);
         s->loopback = wire_take_fd(m);
         must_errno(s, wire_end(m), "init");
-        must_errno(s, sys(setns(net, CLONE_NEWNET)), "cannot enter the sandbox's network namespace");
+        must_wall_errno(s, PLAN_WALL_NET, sys(setns(net, CLONE_NEWNET)),
+                        "cannot enter the sandbox's network namespace");
     }
     if (s->listener < 0)
         s->listener = eventfd(0, EFD_CLOEXEC); /* never readable: without a root of its own there is no place for dw */
     must_errno(s, sys(s->listener), "cannot make dw's socket");
     wire_begin(m, INNER_ENTERED);
     wire_put_fd(m, s->listener);
-    must_errno(s, wire_send(s->pair[1], m), "init");
+    pass_on(s, s->pair[1]);
 }
 
 /* --- 4. confine --- */
@@ -317,7 +348,7 @@ static void landlock_worker(struct setup *s) {
     for (size_t i = 0; i < p->n_inputs; i++)
         if (p->inputs[i].kind != PLAN_READ)
             must_errno(s, rule(rules, &n, p->inputs[i].target, LANDLOCK_CHANGE), p->inputs[i].target);
-    must(s, landlock_confine(rules, n, true, &s->err));
+    must_wall(s, PLAN_WALL_LANDLOCK, landlock_confine(rules, n, true, &s->err));
     for (size_t i = 0; i < n; i++)
         fd_close(rules[i].fd);
 }
@@ -327,7 +358,7 @@ static void landlock_init(struct setup *s) {
     struct landlock_rule rules[1];
     size_t n = 0;
     must_errno(s, rule(rules, &n, "/" PROGRAM_INSIDE, LANDLOCK_SEE), "Landlock rule for init");
-    must(s, landlock_confine(rules, n, false, &s->err));
+    must_wall(s, PLAN_WALL_LANDLOCK, landlock_confine(rules, n, false, &s->err));
     fd_close(rules[0].fd);
 }
 
@@ -340,13 +371,19 @@ static void give_up_rights(struct setup *s) {
         must_errno(s, confine_keep_capabilities(), "lab: cannot keep capabilities");
         return;
     }
-    must_errno(s, confine_capabilities(-1), "cannot drop capabilities");
-    must_errno(s, confine_no_new_privileges(), "cannot set no_new_privs");
+    must_wall_errno(s, PLAN_WALL_CAPS, confine_capabilities(-1), "cannot drop capabilities");
+    must_wall_errno(s, PLAN_WALL_CAPS, confine_no_new_privileges(), "cannot set no_new_privs");
 }
 
+/* /proc inside shows the reaper's pid namespace: init's half, where it has no close_range, finds its list in the /proc that
+ * it had before, by the descriptor it kept of its own folder there. */
 static void close_all_but(struct setup *s, int from) {
-    if (wall_stands(s->l, PLAN_WALL_FDS))
-        must_errno(s, fd_close_from(from, NULL, 0), "cannot close the launcher's descriptors");
+    if (!wall_stands(s->l, PLAN_WALL_FDS))
+        return;
+    int r = fd_close_from(from, NULL, 0);
+    if (r == -ENOSYS && s->namespaces >= 0)
+        r = fd_close_listed(openat(s->namespaces, "../fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), from, NULL, 0);
+    must_wall_errno(s, PLAN_WALL_FDS, r, "cannot close the launcher's descriptors");
 }
 
 /* --- 5. exec --- */
@@ -405,7 +442,8 @@ static void reaper_confine(struct setup *s) {
         landlock_worker(s);
     _cleanup_fd_ int listener = -1;
     if (wall_stands(s->l, PLAN_WALL_SECCOMP))
-        must_errno(s, seccomp_install(&seccomp_worker, &listener), "cannot install the system call filter");
+        must_wall_errno(s, PLAN_WALL_SECCOMP, seccomp_install(&seccomp_worker, &listener),
+                        "cannot install the system call filter");
     const int fds[] = {listener, s->loopback};
     wire_begin(&s->l->m, INNER_LISTENER);
     for (size_t i = 0; i < ELEMENTS(fds); i++)
@@ -434,7 +472,7 @@ static void reaper_run(struct setup *s) {
     s->channel = s->l->build;
     must_errno(s, sys(prctl(PR_SET_PDEATHSIG, SIGKILL)), "cannot tie the reaper to init");
     if (wall_stands(s->l, PLAN_WALL_MOUNTS))
-        must(s, root_open_parts(&s->root, &s->err));
+        must_wall(s, PLAN_WALL_MOUNTS, root_open_parts(&s->root, &s->err));
     await(s->channel); /* the id maps are written */
     enter_ids(s);
     build_root(s);
@@ -449,8 +487,8 @@ static void reaper_run(struct setup *s) {
     const int fds[] = {s->l->std[0], s->l->std[1], s->l->std[2], s->channel, program, s->loopback};
     size_t n = ELEMENTS(fds) - (s->loopback < 0);
     place(s, fds, n, 0);
-    close_all_but(s, (int)n);
     s->channel = INNER_CHANNEL;
+    close_all_but(s, (int)n);
     s->loopback = s->loopback < 0 ? -1 : 5;
     must_errno(s, sys(fcntl(4, F_SETFD, FD_CLOEXEC) | (s->loopback < 0 ? 0 : fcntl(5, F_SETFD, FD_CLOEXEC))),
                "descriptors");
@@ -461,7 +499,7 @@ static void reaper_run(struct setup *s) {
 static void fork_reaper(struct setup *s) {
     must_errno(s, sys(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->pair)), "cannot make init's channel");
     pid_t pid = ns_clone(wall_stands(s->l, PLAN_WALL_PIDS) ? CLONE_NEWPID : 0, -1, NULL);
-    must_errno(s, pid, "cannot make the worker's pid namespace");
+    must_wall_errno(s, PLAN_WALL_PIDS, pid, "cannot make the worker's pid namespace");
     if (pid == 0)
         reaper_run(s);
     s->pair[1] = fd_close(s->pair[1]);
@@ -477,25 +515,26 @@ static void init_confine(struct setup *s) {
     if (landlock)
         landlock_init(s);
     if (wall_stands(s->l, PLAN_WALL_SECCOMP))
-        must_errno(s, seccomp_install(&seccomp_init, NULL), "cannot install init's system call filter");
+        must_wall_errno(s, PLAN_WALL_SECCOMP, seccomp_install(&seccomp_init, NULL),
+                        "cannot install init's system call filter");
 }
 
 /* A network namespace takes the kernel longer than all the others together, so it is made here while the reaper's half
  * builds the root. Its loopback interface stays down until the worker asks for a socket: to bring it up and to take it down
  * again keeps the kernel's one lock over network configuration for milliseconds, which the next start then waits for. */
-static void make_network(struct setup *s, int namespaces) {
+static void make_network(struct setup *s) {
     struct wire_message *m = &s->l->m;
-    must_errno(s, sys(unshare(CLONE_NEWNET)), "cannot make a network namespace");
+    must_wall_errno(s, PLAN_WALL_NET, sys(unshare(CLONE_NEWNET)), "cannot make a network namespace");
     _cleanup_fd_ int loopback = ns_loopback();
-    must_errno(s, loopback, "cannot make a socket in the sandbox's network namespace");
+    must_wall_errno(s, PLAN_WALL_NET, loopback, "cannot make a socket in the sandbox's network namespace");
     if (!wall_stands(s->l, PLAN_WALL_SECCOMP)) /* lab: no filter tells the launcher of the first socket */
-        must_errno(s, ns_loopback_up(loopback), "cannot bring the sandbox's loopback up");
-    _cleanup_fd_ int net = openat(namespaces, "net", O_RDONLY | O_CLOEXEC);
-    must_errno(s, sys(net), "cannot open the network namespace");
+        must_wall_errno(s, PLAN_WALL_NET, ns_loopback_up(loopback), "cannot bring the sandbox's loopback up");
+    _cleanup_fd_ int net = openat(s->namespaces, "net", O_RDONLY | O_CLOEXEC);
+    must_wall_errno(s, PLAN_WALL_NET, sys(net), "cannot open the network namespace");
     wire_begin(m, INNER_NET);
     wire_put_fd(m, net);
     wire_put_fd(m, loopback);
-    must_errno(s, wire_send(s->pair[0], m), "reaper");
+    pass_on(s, s->pair[0]);
 }
 
 static void init_run(struct setup *s) {
@@ -509,9 +548,10 @@ static void init_run(struct setup *s) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     must_errno(s, sys(null), "cannot open /dev/null in the sandbox");
     const int fds[] = {null, null, null, s->channel, s->listener, program};
+    s->namespaces = fcntl(s->namespaces, F_DUPFD_CLOEXEC, 64); /* out of the way of those numbers */
     place(s, fds, ELEMENTS(fds), 0);
-    close_all_but(s, (int)ELEMENTS(fds));
     s->channel = INNER_CHANNEL;
+    close_all_but(s, (int)ELEMENTS(fds));
     must_errno(s, sys(fcntl(5, F_SETFD, FD_CLOEXEC)), "descriptors");
     init_confine(s);
     exec_program(s, 5, argv, env);
@@ -519,24 +559,24 @@ static void init_run(struct setup *s) {
 
 void setup_run(struct launch *l, int inner, int build) {
     static struct setup s;
-    s = (struct setup){.l = l, .channel = inner, .pair = {-1, -1}, .listener = -1, .loopback = -1};
+    s = (struct setup){.l = l, .channel = inner, .pair = {-1, -1}, .listener = -1, .loopback = -1, .namespaces = -1};
     l->inner = inner;
     l->build = build;
     must_errno(&s, sys(prctl(PR_SET_PDEATHSIG, SIGKILL)), "cannot tie the step to doorward");
     if (wall_stands(l, PLAN_WALL_IPC))
-        must_errno(&s, sys(sethostname("doorward", 8)), "cannot name the sandbox");
+        must_wall_errno(&s, PLAN_WALL_IPC, sys(sethostname("doorward", 8)), "cannot name the sandbox");
     /* In a mount namespace of a new user namespace nothing inside is seen outside, and the root that is left at the end
      * takes what appears outside with it. Without one (lab) it must be cut off. */
     if (!wall_stands(l, PLAN_WALL_USERNS))
         must_errno(&s, sys(syscall(SYS_mount, NULL, "/", NULL, 0x44000 /* MS_REC | MS_PRIVATE */, NULL)),
                    "cannot cut off mounts");
     /* Opened before the reaper's half changes the root under this one. */
-    _cleanup_fd_ int namespaces = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    must_errno(&s, sys(namespaces), "cannot open /proc/self/ns");
+    s.namespaces = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    must_errno(&s, sys(s.namespaces), "cannot open /proc/self/ns");
     drop_bounding_set(&s); /* both halves' */
     fork_reaper(&s);
     if (wall_stands(l, PLAN_WALL_NET))
-        make_network(&s, namespaces);
+        make_network(&s);
     await(inner); /* the id maps are written */
     take_groups(&s);
     enter_ids(&s);

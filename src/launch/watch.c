@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "jail/confine.h"
+#include "jail/ns.h"
 #include "launch/launch.h"
 
 enum { TICK_MS = 1000, TICK_WATCH_MS = 100, SETUP_MS = 60000, GONE_MS = 20000, REASON_ROOM = INNER_REASON_MAX + 1 };
@@ -49,7 +50,7 @@ static int timer(uint64_t first_ms, uint64_t every_ms) {
 }
 
 static void kill_step(struct launch *l) {
-    syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+    ns_kill(l->pidfd, l->init);
     if (l->group.dir[CGROUP_V2] < 0 || !wall_stands(l, PLAN_WALL_REAP))
         return;
     _cleanup_fd_ int fd = openat(l->group.dir[CGROUP_V2], "cgroup.kill", O_WRONLY | O_CLOEXEC);
@@ -219,12 +220,14 @@ static int on_listener(struct watch *w) {
     struct launch *l = w->l;
     if (w->confirmed)
         return -EPROTO;
-    if (wall_stands(l, PLAN_WALL_SECCOMP))
+    if (l->m.n_fds > wall_stands(l, PLAN_WALL_NET)) /* no filter, no listener: confirm_walls asks the kernel about it */
         l->listener = wire_take_fd(&l->m);
     if (wall_stands(l, PLAN_WALL_NET))
         l->loopback = wire_take_fd(&l->m);
     if (wire_end(&l->m) < 0)
         return -EPROTO;
+    if (l->listener < 0 && l->loopback >= 0)
+        ns_loopback_up(l->loopback); /* nothing will tell of the first socket */
     w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};
     w->confirmed = true;
     return confirm(w);
