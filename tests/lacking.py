@@ -16,7 +16,7 @@ import threading
 import time
 
 DOORWARD = os.environ["DOORWARD"]
-DENY = sys.argv[1]
+DENY = os.path.abspath(sys.argv[1])
 ROOT = os.geteuid() == 0
 count = failures = 0
 

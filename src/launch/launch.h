@@ -71,7 +71,9 @@ static inline bool wall_stands(const struct launch *l, enum plan_wall w) {
     return !l->plan.lab_off[w];
 }
 
-/* prepare.c: opens the inputs, makes the space and, as root, the mounts that only host root can make. Must not run
+/* prepare.c: finds doorward-init beside this program. 0 or -errno. */
+int launch_find_program(struct launch *l, struct error *err);
+/* Opens the inputs, makes the space and, as root, the mounts that only host root can make. Must not run
  * anything and must not write outside the space. 0 or -errno with door, object, rule and remedy. */
 int launch_prepare(struct launch *l, struct error *err);
 

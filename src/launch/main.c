@@ -161,9 +161,11 @@ static int make_sandbox(struct launch *l, struct error *err) {
     if (wall_stands(l, PLAN_WALL_SESSION))
         setsid(); /* the terminal's signals are the controller's to forward; already a leader is no error */
     bool into_group = l->pidfd < 0 && !can_begin_early(l); /* else it enters its groups while the root is built */
+    if ((r = sweep(l, err)) < 0 || (r = launch_find_program(l, err)) < 0)
+        return r;
     if (l->pidfd < 0 && !into_group && (r = begin_sandbox(l, err)) < 0)
         return r;
-    if ((r = sweep(l, err)) < 0 || (r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0)
+    if ((r = place(l, err)) < 0 || (r = launch_prepare(l, err)) < 0)
         return r;
     if (into_group && ((r = make_groups(l, err)) < 0 || (r = begin_sandbox(l, err)) < 0))
         return r;

@@ -113,6 +113,11 @@ static int own_streams(const struct launch *l, long owner, struct error *err) {
     return 0;
 }
 
+int launch_find_program(struct launch *l, struct error *err) {
+    l->program = open_program(err);
+    return l->program < 0 ? l->program : 0;
+}
+
 int launch_prepare(struct launch *l, struct error *err) {
     l->trees = malloc(sizeof(int) * (l->plan.n_inputs + 1));
     l->shows = malloc(sizeof(int) * (l->plan.n_inputs + 1));
@@ -121,9 +126,6 @@ int launch_prepare(struct launch *l, struct error *err) {
     for (size_t i = 0; i < l->plan.n_inputs; i++)
         l->trees[i] = l->shows[i] = -1;
     note_mounts_below(l);
-    l->program = open_program(err);
-    if (l->program < 0)
-        return l->program;
     if (!l->root)
         return 0;
     long owner = wall_stands(l, PLAN_WALL_USERNS) ? (long)(l->uid_base + l->id) : 0;
