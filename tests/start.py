@@ -233,6 +233,35 @@ def streams():
     check("input too", done.stdout == b"in", done)
 
 
+def low_limit():
+    """A hard limit of open files below the step's holds instead of it."""
+    done = subprocess.run(["sh", "-c", "ulimit -n 300; exec \"$@\"", "sh", DOORWARD, "run", *DEGRADE, "--", "sh", "-c",
+                           "ulimit -Hn"], env=env, cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    check("a lower limit of open files is kept", done.returncode == 0 and done.stdout == b"300\n", done)
+    newest = json.loads(dw("ps", "-a", "--json").stdout)["runs"][0]["run"]
+    limit = json.loads(dw("show", "--json", newest).stdout)["steps"][0]["limits"]["open-files"]
+    check("and is what the record says", limit["in_force"] == 300 and limit["asked"] > 300, limit)
+
+
+def version_2():
+    """A host with control groups v2 alone, as this one looks without its v1 mounts: the step is cloned into its group."""
+    if not ROOT:
+        return
+    script = "umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec \"$@\""
+    for stop, want, words in (("completed", 0, ["sh", "-c", "(setsid sleep 60 &); true"]),
+                              ("limit:wall", 124, ["sh", "-c", "(setsid sleep 60 &); trap '' TERM; while :; do :; done"])):
+        done = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", DOORWARD, "run",
+                               "--degrade", "memory", "--timeout", "1s", "--", *words], env=env, cwd=WORK,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        newest = json.loads(dw("ps", "-a", "--json").stdout)["runs"][0]["run"]
+        log = [json.loads(line) for line in dw("log", "--json", newest).stdout.splitlines()]
+        groups = [g for r in log if r["type"] == "step.plan" for g in r["body"]["groups"]]
+        walls = [r["body"]["enforced"]["walls"]["cgroup"] for r in log if r["type"] == "step.enforced"]
+        check(f"control groups v2 alone: {stop}, in the step's group", done.returncode == want and walls == ["held"] and
+              groups == [f"/sys/fs/cgroup/doorward-{newest}-0"], done, groups, walls)
+        check("which is gone afterwards", not [f for f, _, _ in os.walk("/sys/fs/cgroup") if newest in f])
+
+
 def links():
     """A link of the host's may be long, as NixOS has them."""
     if not ROOT: # the mount would need rights
@@ -245,7 +274,7 @@ def links():
 
 
 try:
-    for part in (links, reasons, opened, attributes, unlistable, exports, streams, killed):
+    for part in (low_limit, version_2, links, reasons, opened, attributes, unlistable, exports, streams, killed):
         part()
 finally:
     shutil.rmtree(top, ignore_errors=True)

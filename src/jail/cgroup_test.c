@@ -2,6 +2,7 @@
 #include "base/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "jail/cgroup.h"
@@ -58,6 +59,63 @@ TEST(host_without_any_and_broken_texts) {
     CHECK_EQ(cgroup_make(&g, CGROUP_V2), -ENOENT);
     uint64_t got;
     CHECK_EQ(cgroup_limit_memory(&g, 1 << 20, &got), -ENOENT);
+}
+
+static void put(const char *dir, const char *name, const char *text) {
+    char path[96];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *f = fopen(path, "we");
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+        abort();
+}
+
+static const char *get(const char *dir, const char *name) {
+    static char text[64];
+    char path[96];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        abort();
+    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+/* Files as a v2 folder has them; a plain file keeps what is written, as the kernel's do. */
+TEST(limits_and_figures_of_version_2) {
+    static const struct {
+        const char *name, *text;
+    } files[] = {{"memory.max", ""},
+                 {"memory.swap.max", ""},
+                 {"memory.peak", "4096\n"},
+                 {"memory.events", "low 0\nhigh 0\nmax 7\noom 3\noom_kill 2\noom_group_kill 0\n"},
+                 {"pids.max", ""},
+                 {"pids.peak", "9\n"},
+                 {"pids.events", "max 4\n"},
+                 {"cpu.max", ""},
+                 {"cpu.stat", "usage_usec 1234\nuser_usec 1000\n"}};
+    char dir[] = "/tmp/dw-cgroup-XXXXXX", command[80];
+    struct cgroup g = {.dir = {-1, -1, -1, -1}, .v2_controls = true};
+    struct cgroup_figures f;
+    uint64_t got;
+    CHECK(mkdtemp(dir) != NULL);
+    for (size_t i = 0; i < ELEMENTS(files); i++)
+        put(dir, files[i].name, files[i].text);
+    g.dir[CGROUP_V2] = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(cgroup_limit_memory(&g, 1 << 20, &got) == 0 && got == 1 << 20);
+    CHECK_STR(get(dir, "memory.max"), "1048576");
+    CHECK_STR(get(dir, "memory.swap.max"), "0");
+    CHECK(cgroup_limit_processes(&g, 12, &got) == 0 && got == 12);
+    CHECK(cgroup_limit_cpus(&g, 1500, &got) == 0 && got == 1500);
+    CHECK_STR(get(dir, "cpu.max"), "150000 100000");
+    cgroup_figures(&g, &f);
+    CHECK(f.oom_kills == 2 && f.process_denials == 4 && f.memory_peak == 4096 && f.processes_peak == 9 &&
+          f.cpu_us == 1234);
+    int fds[CGROUP_N];
+    CHECK_EQ(cgroup_entries(&g, fds), 0); /* a process is cloned into a v2 folder */
+    cgroup_free(&g);
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    CHECK(system(command) == 0);
 }
 
 TEST(only_our_own_folders_are_cleaned) {

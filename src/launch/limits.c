@@ -155,6 +155,13 @@ static int hold_cpus(struct launch *l, struct error *err) {
     return 0;
 }
 
+/* What the worker gets of its open files: a hard limit that doorward itself stands under is never raised. */
+static uint64_t open_files(const struct launch *l) {
+    struct rlimit own;
+    uint64_t asked = l->plan.limits[PLAN_OPEN_FILES];
+    return getrlimit(RLIMIT_NOFILE, &own) == 0 && own.rlim_max < asked ? own.rlim_max : asked;
+}
+
 int limits_make(struct launch *l, struct error *err) {
     int r = 0;
     make_groups(l);
@@ -168,7 +175,7 @@ int limits_make(struct launch *l, struct error *err) {
     enforce(l, PLAN_DISK, "tmpfs", l->plan.limits[PLAN_DISK]);
     enforce(l, PLAN_FILES, "tmpfs", l->plan.limits[PLAN_FILES]);
     enforce(l, PLAN_OUTPUT, "count", l->plan.limits[PLAN_OUTPUT]);
-    enforce(l, PLAN_OPEN_FILES, "rlimit", l->plan.limits[PLAN_OPEN_FILES]);
+    enforce(l, PLAN_OPEN_FILES, "rlimit", open_files(l));
     if (r == 0 && l->plan.limits[PLAN_DISK] > l->plan.limits[PLAN_MEMORY] / 2)
         launch_note(l, "disk is held in memory here: what the step writes counts against limits.memory too");
     return r;
@@ -197,7 +204,7 @@ static void carried_values(const struct launch *l, uint64_t ret[LIMITS_CARRIED])
     bool processes = limits_by_rlimit(l, PLAN_PROCESSES) && !p->lab_limit_off[PLAN_PROCESSES];
     const uint64_t values[] = {
         1, /* one, not zero: see confine_no_core */
-        p->lab_limit_off[PLAN_OPEN_FILES] ? UINT64_MAX : p->limits[PLAN_OPEN_FILES],
+        p->lab_limit_off[PLAN_OPEN_FILES] ? UINT64_MAX : open_files(l),
         processes ? p->limits[PLAN_PROCESSES] + LIMITS_OUR_PROCESSES : UINT64_MAX,
         0,
         0,
