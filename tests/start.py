@@ -225,6 +225,22 @@ def exports():
     check("exports from forty overlays", done.returncode == 0, done)
 
 
+def not_the_workers():
+    """A worker that may move a file need not be able to read it; doorward does not read it for the worker."""
+    if not ROOT:
+        return
+    put("owned/theirs", "secret")
+    os.chown(WORK + "/owned/theirs", 33, 33)
+    os.chmod(WORK + "/owned/theirs", 0o600)
+    script = "cat /o/theirs; mv /o/theirs /o/x && echo mine > /o/y && chmod 600 /o/y"
+    done = run("sh", "-c", script, flags=["--overlay", "owned:/o", "--export", "x=/o/x", "--export", "y=/o/y"])
+    newest = json.loads(dw("ps", "-a", "--json").stdout)["runs"][0]["run"]
+    log = [json.loads(line) for line in dw("log", "--json", newest).stdout.splitlines()]
+    what = {r["body"]["name"]: r["type"] for r in log if r["type"].startswith("export.")}
+    check("what the worker cannot read is not collected for it", done.returncode == 0 and
+          what == {"x": "export.refused", "y": "export.collected"}, done, what)
+
+
 def streams():
     done = run("sh", "-c", "echo a >/dev/stdout; echo b >/dev/stderr; echo c >/proc/self/fd/1; echo d | tee /dev/stderr")
     check("the worker's streams can be opened by name", done.returncode == 0 and done.stdout == b"a\nc\nd\n" and
@@ -274,7 +290,7 @@ def links():
 
 
 try:
-    for part in (low_limit, version_2, links, reasons, opened, attributes, unlistable, exports, streams, killed):
+    for part in (low_limit, version_2, links, reasons, opened, attributes, unlistable, exports, not_the_workers, streams, killed):
         part()
 finally:
     shutil.rmtree(top, ignore_errors=True)

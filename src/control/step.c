@@ -414,6 +414,8 @@ int step_begin(struct step_context *c, const struct plan *plan, unsigned number,
     s->text = plan_encode(plan);
     if (!s->groups || !s->denied || !s->text)
         return error_set(err, -ENOMEM, "out of memory");
+    if (c->ids->base && !plan->lab_off[PLAN_WALL_USERNS]) /* as the launcher maps them */
+        s->space.owner = c->ids->base + (plan->user == PLAN_USER_ROOT ? 0 : PLAN_AGENT_ID);
     digest_hex(s->text, strlen(s->text), s->digest);
     int r = spawn_helper("doorward-launch", plan->lab_off[PLAN_WALL_FDS], &s->helper, err);
     if (r == 0)

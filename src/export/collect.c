@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -139,6 +140,24 @@ static enum collect_result open_regular(int dirfd, const char *rest, uint64_t ma
     return result;
 }
 
+/* The same with the worker's rights: it can rename what it cannot read, an input's file of another owner, to where an export
+ * is looked for, and root would read it. setfsuid(2) concerns file access alone and takes the capabilities for it away. */
+static enum collect_result open_as_worker(const struct collect_space *s, int dirfd, const char *rest, uint64_t max,
+                                          struct collected *c, int *ret, struct stat *st) {
+    if (!s->owner)
+        return open_regular(dirfd, rest, max, c, ret, st);
+    gid_t group = (gid_t)setfsgid(s->owner);
+    uid_t user = (uid_t)setfsuid(s->owner);
+    /* Neither says whether it worked: asked again with a value that is none. */
+    bool worker = (uint32_t)setfsuid((uid_t)-1) == s->owner && (uint32_t)setfsgid((gid_t)-1) == s->owner;
+    enum collect_result result =
+        worker ? open_regular(dirfd, rest, max, c, ret, st)
+               : refuse(c, COLLECT_UNREADABLE, "doorward cannot take the worker's rights, which collecting needs");
+    setfsuid(user);
+    setfsgid(group);
+    return result;
+}
+
 static enum collect_result collect(const struct collect_space *space, const struct plan_export *e, int state_fd,
                                    const char run[ULID_TEXT], struct collected *c) {
     struct stat st;
@@ -148,7 +167,7 @@ static enum collect_result collect(const struct collect_space *space, const stru
     const struct collect_place *p = find_place(space, e->path, &rest);
     if (!p)
         return refuse(c, COLLECT_UNREADABLE, "no folder of the sandbox that covers it was handed over");
-    enum collect_result result = open_regular(p->fd, rest, e->max, c, &fd, &st);
+    enum collect_result result = open_as_worker(space, p->fd, rest, e->max, c, &fd, &st);
     if (result != COLLECT_DONE)
         return result;
     bool had_x = st.st_mode & 0111;

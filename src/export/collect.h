@@ -21,6 +21,7 @@ struct collect_place {
 struct collect_space {
     struct collect_place *places[COLLECT_PLACES_MAX];
     size_t n;
+    uint32_t owner; /* host id of the worker, whose rights decide what may be collected; 0: our own */
 };
 
 /* Takes over `fd`. -E2BIG past COLLECT_PLACES_MAX, -EINVAL for a path that is not canonical. */

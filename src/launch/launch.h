@@ -23,8 +23,8 @@
 #include "wire/launch.h"
 
 #define LAUNCH_CHANNEL  3
-#define LAUNCH_ID_RANGE 65536 /* ids of one run, root mode */
-#define LAUNCH_AGENT    1000  /* the worker's uid and gid inside */
+#define LAUNCH_ID_RANGE 65536         /* ids of one run, root mode */
+#define LAUNCH_AGENT    PLAN_AGENT_ID /* the worker's uid and gid inside */
 
 /* What holds, as asked of the kernel: the content of ENFORCED. */
 enum { NOTES_MAX = 20, NOTE_ROOM = 300, WALL_ROOM = 200 };

@@ -25,6 +25,7 @@
 #define PLAN_ARGS_TOTAL_MAX 2048000u
 #define PLAN_INPUTS_MAX     8192 /* more mounts than this would pass fs.mount-max hosts set; also bounds the encoding */
 #define PLAN_EXPORTS_MAX    256
+#define PLAN_AGENT_ID       1000        /* uid and gid of the worker inside, but for user: root */
 #define PLAN_ENCODED_MAX    (64u << 20) /* bytes of the encoded plan */
 
 enum plan_user { PLAN_USER_AGENT, PLAN_USER_ROOT, PLAN_USER_N };
