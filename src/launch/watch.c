@@ -139,10 +139,10 @@ static int tell_space(struct launch *l) {
     uint32_t n = 0, n_told = 0;
     begin_places(m);
     for (size_t e = 0; r == 0 && e < l->plan.n_exports; e++) {
-        const char *inside = NULL;
+        const char *inside = ""; /* stays where nothing covers the export */
         bool again = false;
         int fd = covering(l, l->plan.exports[e].path, opened, &inside);
-        for (uint32_t t = 0; inside && t < n_told; t++)
+        for (uint32_t t = 0; t < n_told; t++)
             again |= !strcmp(told[t], inside);
         if (again)
             continue;
@@ -152,7 +152,7 @@ static int tell_space(struct launch *l) {
             n = 0;
         }
         told[n_told++] = inside;
-        wire_put_text(m, inside ? inside : "");
+        wire_put_text(m, inside);
         wire_put_fd(m, fd); /* none breaks the message */
         n++;
     }
