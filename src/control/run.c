@@ -1,7 +1,7 @@
 /* run.c: the run: its journal, its steps in order, its end. See control.h.
  *
  * The order of things at the start: the run's name goes into the table of live runs, so that it is found if we die;
- * the first launcher is started, and makes nothing before we say so; the journal is made meanwhile. So a run of which
+ * the first launcher is started, and makes nothing that could outlive us before we say so; the journal is made meanwhile. So a run of which
  * anything happened has a journal, and one that has none left nothing.
  * runs in: controller (untrusted input: the worker's bytes and claims; holds: the journal) */
 #include <errno.h>

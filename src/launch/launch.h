@@ -184,7 +184,7 @@ void confirm_prepare(const struct launch *l);
 /* Asks the kernel whether the walls hold around init and the reaper; fills l->held.walls. */
 int confirm_walls(struct launch *l, struct error *err);
 
-/* watch.c: from GO to the end. 0 when the step ended and everything of it is confirmed gone. */
+/* watch.c: from the set-up's first word to the end. 0 when the step ended and everything of it is confirmed gone. */
 int watch_run(struct launch *l, struct error *err);
 /* Ends every process of the step and waits until the kernel confirms. */
 int watch_end(struct launch *l, struct error *err);

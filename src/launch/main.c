@@ -1,7 +1,7 @@
 /* main.c: doorward-launch, one process per step.
  *
- * Reads as the order in which things are given up: starts with its socket on 3 and nothing else, receives the plan,
- * prepares, clones the sandbox, watches it, and ends after it. If its controller dies, the kernel ends it (and with it
+ * Reads as the order in which things are given up: starts with its socket on 3 and nothing else, begins a sandbox,
+ * receives the plan, prepares and hands over what it decides, watches, and ends after the sandbox. If its controller dies, the kernel ends it (and with it
  * the sandbox) at once.
  * runs in: launcher (untrusted input: the plan, init's messages; holds: doorward's own rights until the worker starts)
  */

@@ -32,7 +32,7 @@ struct watch {
     struct pollfd waits[W_N];
     bool gone;      /* init has exited */
     bool confirmed; /* the walls were read back and told */
-    bool go;        /* the controller said so */
+    bool go;        /* the worker was let go */
     bool told;      /* init has reported the worker's end */
     bool watched;   /* memory is watched here */
     unsigned refusals;
