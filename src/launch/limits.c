@@ -86,27 +86,37 @@ static const char *group_name(const struct launch *l) {
     return l->group.v2_controls ? "cgroup-v2" : "cgroup-v1";
 }
 
+/* Why there is no group to hold a limit: the first that could not be made; 0 when all could, -ENOENT when there is none to make. */
+static int no_group;
+
 /* A missing folder is told later, by the limit that would have needed it. */
+static void make_group(struct launch *l, enum cgroup_kind kind) {
+    int r = cgroup_make(&l->group, kind);
+    if (r < 0 && no_group == 0)
+        no_group = r;
+}
+
 static void make_groups(struct launch *l) {
     if (!wall_stands(l, PLAN_WALL_CGROUP))
         return;
     if (!l->group.path[CGROUP_V1_MEMORY]) {
-        cgroup_make(&l->group, CGROUP_V2);
+        make_group(l, CGROUP_V2);
         return;
     }
     /* Hybrid: the v2 tree has no controllers then, and entering it would cost more than all of v1. */
-    cgroup_make(&l->group, CGROUP_V1_MEMORY);
-    cgroup_make(&l->group, CGROUP_V1_PIDS);
+    make_group(l, CGROUP_V1_MEMORY);
+    make_group(l, CGROUP_V1_PIDS);
     if (l->plan.limits[PLAN_CPUS] < 1000ULL * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN))
-        cgroup_make(&l->group, CGROUP_V1_CPU);
+        make_group(l, CGROUP_V1_CPU);
 }
 
 static int refuse(const struct launch *l, enum plan_limit limit, const char *what, int code, struct error *err) {
     return error_set(
         err, code,
-        "limits.%s: nothing on this host can hold it for this user (%s). Run doorward as root or with a delegated "
-        "control group; or say `degrade: [%s]` (--degrade %s) to go without: %s",
-        plan_limit_names[limit], strerror(-code), plan_limit_names[limit], plan_limit_names[limit], what);
+        "limits.%s: nothing on this host can hold it for this user (control group: %s). Run doorward as root or with "
+        "a delegated control group; or say `degrade: [%s]` (--degrade %s) to go without: %s",
+        plan_limit_names[limit], no_group == -ENOENT ? "there is none" : strerror(no_group ? -no_group : -code),
+        plan_limit_names[limit], plan_limit_names[limit], what);
 }
 
 static int hold_memory(struct launch *l, struct error *err) {
