@@ -76,7 +76,9 @@ static void kill_step(struct step *s, enum launch_reason reason) {
         return;
     s->killed = true;
     s->give_up_at = now_ms() + PATIENCE_MS;
-    if (send_u32(s, LAUNCH_KILL, reason) < 0)
+    int r = send_u32(s, LAUNCH_KILL, reason);
+    if (r < 0 &&
+        r != -EPIPE) /* one that has ended meanwhile has said how, which is read before the end of the channel */
         s->channel_done = true;
 }
 

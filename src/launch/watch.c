@@ -363,6 +363,13 @@ static void on_tick(struct watch *w) {
 
 /* --- the loop and the end --- */
 
+/* Whether everything that the halves said before they ended has been read. Asked anew: poll(2) looks at one descriptor
+ * after the other, and may have found nothing in a channel before its last message came and its process ended. */
+static bool all_is_read(const struct watch *w) {
+    struct pollfd channels[] = {w->waits[W_INNER], w->waits[W_BUILD]};
+    return poll(channels, ELEMENTS(channels), 0) <= 0;
+}
+
 static int turn(struct watch *w) {
     int r = 0;
     if (w->waits[W_LISTENER].revents & POLLIN)
@@ -379,8 +386,8 @@ static int turn(struct watch *w) {
         on_deadline(w);
     if (r == 0 && w->waits[W_TICK].revents)
         on_tick(w);
-    if (r == 0 && w->waits[W_PIDFD].revents && !w->waits[W_INNER].revents && !w->waits[W_BUILD].revents)
-        w->gone = true; /* only once everything that init said has been read */
+    if (r == 0 && w->waits[W_PIDFD].revents && all_is_read(w))
+        w->gone = true;
     return r;
 }
 
