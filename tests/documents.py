@@ -77,12 +77,29 @@ def refused_examples():
             yield f"doorward check {example.name}: {done.stderr.strip()}"
 
 
+def missing_tests():
+    """docs/field-cases.md: rows that name no test, and names that no test has."""
+    tests = {page.name: page.read_text() for page in (TOP / "tests").glob("*.py")}
+    probes = set(re.findall(r'^    \{"([a-z0-9-]+)", "', (TOP / "src/lab/rows.c").read_text(), re.M))
+    for row in re.findall(r"^\| ([AB][0-9]+ .*) \|$", (TOP / "docs/field-cases.md").read_text(), re.M):
+        case, tested = row.split(" | ")[0], row.split(" | ")[-1]
+        named = 0
+        for where, names in re.findall(r"([a-z]+\.py|probe) (.*?)(?=, (?:[a-z]+\.py|probe) |$)", tested):
+            for name in re.findall(r"`(.*?)`", names) if where != "probe" else names.split(", "):
+                named += 1
+                if name not in (probes if where == "probe" else tests.get(where, "")):
+                    yield f"{case}: {where} has no {name}"
+        if not named:
+            yield f"{case} names no test"
+
+
 def main():
     all_pages = pages()
     nothing_wrong("doorward help lists verbs", [] if verbs() else ["it lists none"])
     nothing_wrong("every verb has a manual page, and every page a verb", list(without_page(all_pages)))
     nothing_wrong("every option is in its page, and every page's options exist", list(undocumented(all_pages)))
     nothing_wrong("links between documents lead somewhere", list(dead_links()))
+    nothing_wrong("the tests that docs/field-cases.md names exist", list(missing_tests()))
     nothing_wrong("the examples are accepted", list(refused_examples()))
     nothing_wrong("HACKING.md has at most 150 lines",
           [] if len((TOP / "HACKING.md").read_text().splitlines()) <= 150 else ["it has more"])

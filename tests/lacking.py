@@ -15,21 +15,11 @@ import tempfile
 import threading
 import time
 
+from tap import check, finish
+
 DOORWARD = os.environ["DOORWARD"]
 DENY = os.path.abspath(sys.argv[1])
 ROOT = os.geteuid() == 0
-count = failures = 0
-
-
-def check(name, holds, *notes):
-    global count, failures
-    count += 1
-    failures += not holds
-    for note in notes if not holds else ():
-        if isinstance(note, subprocess.CompletedProcess):
-            note = (note.returncode, note.stdout, note.stderr)
-        print("# " + repr(note)[:2000])
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
 
 
 top = tempfile.mkdtemp(prefix="dw-lacking-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -276,5 +266,4 @@ try:
 finally:
     listener.close()
     shutil.rmtree(top, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(failures != 0)
+finish()

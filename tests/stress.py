@@ -15,20 +15,10 @@ import tempfile
 import threading
 import time
 
+from tap import check, finish
+
 DOORWARD = os.environ["DOORWARD"]
 ROOT = os.geteuid() == 0
-count = failures = 0
-
-
-def check(name, holds, *notes):
-    global count, failures
-    count += 1
-    failures += not holds
-    for note in notes if not holds else ():
-        if isinstance(note, subprocess.CompletedProcess):
-            note = (note.returncode, note.stdout, note.stderr)
-        print("# " + repr(note)[:2000])
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
 
 
 # --- bystanders: this program again, as process 1 of a pid namespace in which numbers come round ------------------------
@@ -414,5 +404,4 @@ try:
         run in f for run in os.listdir(STATE + "/runs"))])
 finally:
     shutil.rmtree(top, ignore_errors=True)
-print(f"1..{count}")
-sys.exit(failures != 0)
+finish()
