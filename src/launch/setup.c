@@ -46,6 +46,7 @@ struct setup {
     int pair[2];    /* between the halves: [0] init's, [1] the reaper's */
     int listener;   /* for dw */
     int namespaces; /* /proc/self/ns of init's half, as it was before the root changed */
+    int net;        /* the network namespace while it is init's half's, or -1 */
     int loopback;   /* a socket of the network namespace, or -1 */
     struct error err;
 };
@@ -523,18 +524,24 @@ static void init_confine(struct setup *s) {
  * builds the root. Its loopback interface stays down until the worker asks for a socket: to bring it up and to take it down
  * again keeps the kernel's one lock over network configuration for milliseconds, which the next start then waits for. */
 static void make_network(struct setup *s) {
-    struct wire_message *m = &s->l->m;
     must_wall_errno(s, PLAN_WALL_NET, sys(unshare(CLONE_NEWNET)), "cannot make a network namespace");
-    _cleanup_fd_ int loopback = ns_loopback();
-    must_wall_errno(s, PLAN_WALL_NET, loopback, "cannot make a socket in the sandbox's network namespace");
+    s->loopback = ns_loopback();
+    must_wall_errno(s, PLAN_WALL_NET, s->loopback, "cannot make a socket in the sandbox's network namespace");
     if (!wall_stands(s->l, PLAN_WALL_SECCOMP)) /* lab: no filter tells the launcher of the first socket */
-        must_wall_errno(s, PLAN_WALL_NET, ns_loopback_up(loopback), "cannot bring the sandbox's loopback up");
-    _cleanup_fd_ int net = openat(s->namespaces, "net", O_RDONLY | O_CLOEXEC);
-    must_wall_errno(s, PLAN_WALL_NET, sys(net), "cannot open the network namespace");
-    wire_begin(m, INNER_NET);
-    wire_put_fd(m, net);
-    wire_put_fd(m, loopback);
+        must_wall_errno(s, PLAN_WALL_NET, ns_loopback_up(s->loopback), "cannot bring the sandbox's loopback up");
+    s->net = openat(s->namespaces, "net", O_RDONLY | O_CLOEXEC);
+    must_wall_errno(s, PLAN_WALL_NET, sys(s->net), "cannot open the network namespace");
+}
+
+/* Once this half has the step's own ids: descriptors on their way count against a user's limit of open files (unix(7)),
+ * and as host root, without its rights here, that would be all that root's processes have on their way. */
+static void send_network(struct setup *s) {
+    wire_begin(&s->l->m, INNER_NET);
+    wire_put_fd(&s->l->m, s->net);
+    wire_put_fd(&s->l->m, s->loopback);
     pass_on(s, s->pair[0]);
+    s->net = fd_close(s->net);
+    s->loopback = fd_close(s->loopback);
 }
 
 static void init_run(struct setup *s) {
@@ -559,7 +566,8 @@ static void init_run(struct setup *s) {
 
 void setup_run(struct launch *l, int inner, int build) {
     static struct setup s;
-    s = (struct setup){.l = l, .channel = inner, .pair = {-1, -1}, .listener = -1, .loopback = -1, .namespaces = -1};
+    s = (struct setup){
+        .l = l, .channel = inner, .pair = {-1, -1}, .listener = -1, .net = -1, .loopback = -1, .namespaces = -1};
     l->inner = inner;
     l->build = build;
     must_errno(&s, sys(prctl(PR_SET_PDEATHSIG, SIGKILL)), "cannot tie the step to doorward");
@@ -580,6 +588,8 @@ void setup_run(struct launch *l, int inner, int build) {
     await(inner); /* the id maps are written */
     take_groups(&s);
     enter_ids(&s);
+    if (wall_stands(l, PLAN_WALL_NET))
+        send_network(&s);
     init_run(&s);
     _exit(125);
 }
