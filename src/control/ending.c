@@ -193,7 +193,7 @@ void step_finish(struct step *s, struct step_result *ret) {
     bool was_broken = s->facts.broken;
     record_end(s, ret);
     if (ended)
-        spawn_leave(&s->helper);
+        spawn_end(&s->helper); /* a host whose process 1 reaps nothing (many containers) would keep it for ever */
     if (s->facts.broken && !was_broken)
         decide(s, &ret->stop); /* the record of the end could not be written */
 }

@@ -231,12 +231,6 @@ int spawn_reap(struct helper *h, int timeout_ms) {
     return status;
 }
 
-void spawn_leave(struct helper *h) {
-    h->channel = fd_close(h->channel);
-    waitpid(h->pid, NULL, WNOHANG);
-    h->pidfd = fd_close(h->pidfd);
-}
-
 void spawn_end(struct helper *h) {
     h->channel = fd_close(h->channel);
     spawn_reap(h, PATIENCE_MS);

@@ -35,9 +35,6 @@ void spawn_for_exec(void);
 /* Becomes `name`, looked for like a helper, with this environment. Returns only with an error. */
 int spawn_exec(const char *name, char *const argv[], struct error *err);
 
-/* Lets a helper go that has said its last word: reaps it when it has ended already, else it ends by itself. */
-void spawn_leave(struct helper *h);
-
 /* Waits up to `timeout_ms` for the helper to end, then kills it; reaps it. Its wait status (waitpid(2)), or -1 when it
  * had ended before. */
 int spawn_reap(struct helper *h, int timeout_ms);
