@@ -20,8 +20,6 @@ from tap import check, finish
 DOORWARD = os.environ["DOORWARD"]
 DENY = os.path.abspath(sys.argv[1])
 ROOT = os.geteuid() == 0
-
-
 top = tempfile.mkdtemp(prefix="dw-lacking-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": top + "/home", "XDG_STATE_HOME": top + "/state",
        "XDG_RUNTIME_DIR": top + "/runtime", "XDG_CONFIG_HOME": top + "/config"}
@@ -83,6 +81,9 @@ control = subprocess.run([sys.executable, "-c", TRIES], capture_output=True, env
 check("control: outside, what the command tries succeeds", set("rRwtap") <= set(control.stdout.decode().split()[0]) and
       b"tried" in control.stdout, control)
 os.unlink(top + "/open/new")
+patience = time.monotonic() + 10
+while len(heard) < 2 and time.monotonic() < patience:  # the threads have yet to take what was connected
+    time.sleep(0.01)
 reached = len(heard)
 
 

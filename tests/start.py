@@ -11,20 +11,10 @@ import subprocess
 import tempfile
 import time
 
+from tap import check, finish
+
 DOORWARD = os.environ["DOORWARD"]
 ROOT = os.geteuid() == 0
-count = failures = 0
-
-
-def check(name, holds, *notes):
-    global count, failures
-    count += 1
-    failures += not holds
-    for note in notes if not holds else ():
-        print("# " + repr(note)[:2000])
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
-
-
 top = tempfile.mkdtemp(prefix="dw-start-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": top, "XDG_STATE_HOME": top + "/state",
        "XDG_RUNTIME_DIR": top + "/runtime", "XDG_CONFIG_HOME": top + "/config"}
@@ -294,5 +284,4 @@ try:
         part()
 finally:
     shutil.rmtree(top, ignore_errors=True)
-print(f"1..{count}")
-raise SystemExit(failures != 0)
+finish()

@@ -147,6 +147,10 @@ static void pass_on(struct setup *s, int fd) {
     int r = wire_send(fd, &s->l->m);
     if (r == -EPIPE || r == -ECONNRESET)
         _exit(125);
+    if (r == -ETOOMANYREFS) /* unix(7); musl has no words for it */
+        must(s, error_set(&s->err, r,
+                          "more descriptors of this user are on their way between processes of the host than the "
+                          "limit of open files allows; raise it (ulimit -n), or end what holds them"));
     must_errno(s, r, "the other half of the set-up");
 }
 
