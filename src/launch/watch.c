@@ -238,7 +238,7 @@ static int on_ended(struct watch *w) {
     uint32_t how = wire_get_u32(&l->m), value = wire_get_u32(&l->m);
     char detail[sizeof(l->end.detail)];
     wire_get_text(&l->m, detail, sizeof(detail));
-    if (w->told || !w->go || how >= LAUNCH_HOW_N || value > 255 || wire_end(&l->m) < 0)
+    if (wire_end(&l->m) < 0 || w->told || !w->go || how >= LAUNCH_HOW_N || value > 255)
         return -EPROTO;
     w->told = true;
     l->end.how = how;
