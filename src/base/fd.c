@@ -87,6 +87,13 @@ int fd_read_file(int fd, size_t max, char **ret_bytes, size_t *ret_n, struct err
     return 0;
 }
 
+/* A link where a folder was asked for is ELOOP, as openat2 says it. */
+static int refused(int dirfd, const char *name, int code) {
+    struct stat st;
+    bool link = code == -ENOTDIR && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+    return link ? -ELOOP : code;
+}
+
 /* Where openat2 is missing: each component opened on its own, ".." and links refused. */
 static int open_beneath_slowly(int dirfd, const char *path, int flags, mode_t mode) {
     _cleanup_fd_ int at = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
@@ -108,7 +115,7 @@ static int open_beneath_slowly(int dirfd, const char *path, int flags, mode_t mo
             openat(at, name, last ? flags | O_NOFOLLOW | O_CLOEXEC : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                    last ? mode : 0);
         if (next < 0)
-            return errno == ENOTDIR && !last ? -ELOOP : -errno;
+            return refused(at, name, -errno);
         fd_close(at);
         at = next;
         if (last)
