@@ -74,13 +74,14 @@ static int copy_file(struct copy *c, int from, int to_dir, const char *name, con
     return r < 0 ? r : set_times(to_dir, name, st);
 }
 
-static int copy_link(const struct copy *c, int from_dir, int to_dir, const char *name) {
+static int copy_link(const struct copy *c, int from_dir, int to_dir, const char *name, const struct stat *st) {
     char text[PLAN_PATH_MAX + 1];
     ssize_t n = readlinkat(from_dir, name, text, sizeof(text) - 1);
     if (n < 0)
         return -errno;
     text[n] = 0;
-    return symlinkat(text, to_dir, name) < 0 ? -errno : own(c, to_dir, name);
+    int r = symlinkat(text, to_dir, name) < 0 ? -errno : own(c, to_dir, name);
+    return r < 0 ? r : set_times(to_dir, name, st);
 }
 
 static int copy_folder(struct copy *c, int from, int to, const char *path, int depth, bool within);
@@ -114,7 +115,7 @@ static int copy_entry(struct copy *c, int from_dir, int to_dir, const char *name
         _cleanup_fd_ int from = openat(from_dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         r = from < 0 ? -errno : copy_file(c, from, to_dir, name, &st);
     } else if (S_ISLNK(st.st_mode)) {
-        r = copy_link(c, from_dir, to_dir, name);
+        r = copy_link(c, from_dir, to_dir, name, &st);
     } else if (S_ISFIFO(st.st_mode)) {
         r = mkfifoat(to_dir, name, st.st_mode & 0777) < 0 ? -errno : own(c, to_dir, name);
     } else {

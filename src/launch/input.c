@@ -39,8 +39,7 @@ static void add(struct ns_extent *e, size_t *n, uint32_t inside, uint32_t outsid
         e[(*n)++] = (struct ns_extent){inside, outside, count};
 }
 
-/* Disk ids to host ids: `owner` and the worker's id `self` change places, the rest of 0..65535 stays in place. */
-static void swap_map(struct ns_extent *e, size_t *n, uint32_t base, uint32_t owner, uint32_t self) {
+void input_swap_ids(struct ns_extent *e, size_t *n, uint32_t base, uint32_t owner, uint32_t self) {
     uint32_t low = owner < self ? owner : self, high = owner < self ? self : owner;
     *n = 0;
     if (owner == self) {
@@ -60,8 +59,8 @@ static void swap_map(struct ns_extent *e, size_t *n, uint32_t base, uint32_t own
 
 static int map_ids(const struct launch *l, int tree, const struct stat *st, struct error *err) {
     struct ns_maps maps;
-    swap_map(maps.uid, &maps.n_uid, l->uid_base, st->st_uid, l->id);
-    swap_map(maps.gid, &maps.n_gid, l->uid_base, st->st_gid, l->id);
+    input_swap_ids(maps.uid, &maps.n_uid, l->uid_base, st->st_uid, l->id);
+    input_swap_ids(maps.gid, &maps.n_gid, l->uid_base, st->st_gid, l->id);
     _cleanup_fd_ int userns = ns_map_fd(&maps, err);
     int r = userns < 0 ? 0 : mount_idmap(tree, userns);
     return userns < 0 ? userns : r < 0 ? error_errno(err, r, "id map") : 0;

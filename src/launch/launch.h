@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "jail/cgroup.h"
+#include "jail/ns.h"
 #include "plan/plan.h"
 #include "wire/inner.h"
 #include "wire/launch.h"
@@ -86,6 +87,9 @@ void space_figures(int space, struct launch_end *end);
 
 /* input.c: opens the host's side of an input (canonical path, no link followed, the type that the plan saw). */
 int input_open(const struct plan_input *in, struct error *err);
+/* The rows of an id map from the disk's ids to the host's: `owner` and the worker's id `self` change places, the rest of
+ * 0..65535 stays in place from `base` on. `e` has room for NS_EXTENTS_MAX. */
+void input_swap_ids(struct ns_extent *e, size_t *n, uint32_t base, uint32_t owner, uint32_t self);
 /* The detached mount of an input. `source` from input_open. `owner` >= 0: as host root, for the worker with that host
  * id (map of the mount, trusted overlay); else within the set-up child. Fills *ret_show for overlays and copies. */
 int input_mount(const struct launch *l, size_t i, int source, long owner, int *ret_show, struct error *err);
