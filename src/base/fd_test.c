@@ -80,7 +80,7 @@ static void paths_by_component(void) {
 static int open_some(void) {
     static const int numbers[] = {9, 20, 900};
     for (size_t i = 0; i < ELEMENTS(numbers); i++)
-        if (dup2(0, numbers[i]) < 0 && i < 2)
+        if (dup2(0, numbers[i]) < 0 && numbers[i] < 100)
             return -1;
     return 0;
 }
