@@ -228,8 +228,7 @@ int limits_carry(const struct launch *l, struct error *err) {
     for (size_t i = 0; i < LIMITS_CARRIED; i++) {
         int r = values[i] == UINT64_MAX ? 0 : confine_limit(carried[i].resource, values[i]);
         if (r < 0)
-            return error_errno(err, r, "%s cannot be limited to %llu%s", carried[i].name, (unsigned long long)values[i],
-                               r == -EPERM ? " (the caller's own hard limit is lower: see ulimit -H)" : "");
+            return error_errno(err, r, "%s cannot be limited to %llu", carried[i].name, (unsigned long long)values[i]);
     }
     return 0;
 }
