@@ -425,7 +425,9 @@ int watch_run(struct launch *l, struct error *err) {
     fd_close(w.waits[W_DEADLINE].fd);
     fd_close(w.waits[W_TICK].fd);
     if (r == 0 && !w.go)
-        r = error_set(err, -ECHILD, "the sandbox ended while it was set up");
+        r = error_set(err, -ECHILD,
+                      "the sandbox ended while it was set up: a process of it died without a word; if doorward-init is "
+                      "damaged, install doorward again");
     return r < 0 ? explain(&w, r) : 0;
 }
 
