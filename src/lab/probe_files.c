@@ -162,12 +162,16 @@ static enum lab_result own_binary(struct call *c) {
     return held(c, err, "neither the program nor any /proc/PID/exe");
 }
 
-/* Effective uid of a process once it is called `name` (its exec is done), else -1. */
+/* Effective uid of a child once it is called `name` (its exec is done), else -1. Where /proc hides what is not ours
+ * (hidepid, proc(5)), a child that has become somebody else is not there: that is told as uid 0. */
 static long effective_uid(pid_t pid, const char *name) {
     char path[64], status[4096], is[64];
     long real, effective;
     snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    if (slurp(path, status, sizeof(status)) <= 0 || sscanf(status, "Name: %63s", is) != 1 || strcmp(is, name) != 0)
+    ssize_t n = slurp(path, status, sizeof(status));
+    if (n == -ENOENT)
+        return 0;
+    if (n <= 0 || sscanf(status, "Name: %63s", is) != 1 || strcmp(is, name) != 0)
         return -1;
     char *uid = strstr(status, "\nUid:");
     return uid && sscanf(uid, "\nUid: %ld %ld", &real, &effective) == 2 ? effective : -1;
