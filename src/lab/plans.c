@@ -141,10 +141,10 @@ static bool has_variable(char *const *env, const char *entry) {
 
 /* Leaves the row's walls and limit out. Others that stand on them may be missing then (Landlock on a root of its own,
  * say): this attempt only has to show that the probe can fail. */
-static int take_off(struct plan *p, const struct lab_row *row) {
+static int take_off(struct plan *p, const struct lab_row *row, uint32_t walls) {
     int r = 0;
     for (int w = 0; w < PLAN_WALL_N; w++) {
-        p->lab_off[w] = row->off >> w & 1;
+        p->lab_off[w] = walls >> w & 1;
         p->degrade_wall[w] = true;
     }
     for (int l = 0; l < PLAN_LIMIT_N; l++)
@@ -176,7 +176,9 @@ int lab_plan(const struct lab_row *row, const struct lab_scene *scene, const str
     if (set_command(&p, row, scene) < 0 || add_inputs(&p, row, scene) < 0)
         return error_set(err, -ENOMEM, "lab: out of memory");
     if (off)
-        r = take_off(&p, row);
+        r = take_off(&p, row, row->off);
+    else if (row->flags & LAB_UNDER)
+        r = take_off(&p, row, row->off & ~(1u << PLAN_WALL_LANDLOCK));
     if (r < 0)
         return error_set(err, r, "lab: out of memory");
     r = plan_check(&p, err);

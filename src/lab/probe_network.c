@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "lab/probe.h"
@@ -95,6 +96,14 @@ static enum lab_result abstract_socket(struct call *c) {
     return unix_socket(c, fact(c, "abstract"), true);
 }
 
+/* Landlock's scope came with ABI 6: landlock(7). */
+static enum lab_result landlock_scope(struct call *c) {
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
+    if (abi < 6)
+        return absent(c, 0, "this kernel's Landlock has no scope for sockets");
+    return abstract_socket(c);
+}
+
 static enum lab_result path_socket(struct call *c) {
     return unix_socket(c, fact(c, "sock"), false);
 }
@@ -157,17 +166,9 @@ FAMILIES(family_others, {AF_AX25, SOCK_DGRAM, 0}, {AF_X25, SOCK_SEQPACKET, 0}, {
          {AF_KCM, SOCK_DGRAM, 0}, {AF_QIPCRTR, SOCK_DGRAM, 0}, {AF_SMC, SOCK_STREAM, 0}, {AF_XDP, SOCK_RAW, 0},
          {AF_LLC, SOCK_DGRAM, 0}, {AF_ISDN, SOCK_RAW, 0}, {AF_IUCV, SOCK_STREAM, 0}, {AF_RXRPC, SOCK_DGRAM, AF_INET})
 
-const struct probe probes_network[] = {{"loopback-tcp", loopback_tcp},
-                                       {"loopback-udp", loopback_udp},
-                                       {"private-addresses", private_addresses},
-                                       {"abstract-socket", abstract_socket},
-                                       {"path-socket", path_socket},
-                                       {"path-socket-input", path_socket},
-                                       {"path-fifo-input", path_fifo},
-                                       {"raw-socket", raw_socket},
-                                       {"family-vsock", family_vsock},
-                                       {"family-packet", family_packet},
-                                       {"family-alg", family_alg},
-                                       {"family-netlink", family_netlink},
-                                       {"family-others", family_others},
-                                       {0}};
+const struct probe probes_network[] = {
+    {"loopback-tcp", loopback_tcp},       {"loopback-udp", loopback_udp},     {"private-addresses", private_addresses},
+    {"abstract-socket", abstract_socket}, {"landlock-scope", landlock_scope}, {"path-socket", path_socket},
+    {"path-socket-input", path_socket},   {"path-fifo-input", path_fifo},     {"raw-socket", raw_socket},
+    {"family-vsock", family_vsock},       {"family-packet", family_packet},   {"family-alg", family_alg},
+    {"family-netlink", family_netlink},   {"family-others", family_others},   {0}};

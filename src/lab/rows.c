@@ -115,6 +115,8 @@ const struct lab_row lab_rows[] = {
      "the host's own, private and metadata addresses are not reached", {0}},
     {"abstract-socket", "B10", LAB_WALL, W(NET) | W(LANDLOCK), NO, LAB_HEARD, 3000,
      "an abstract socket of the host is not reached", {0}},
+    {"landlock-scope", "B10", LAB_WALL, W(NET) | W(LANDLOCK), NO, LAB_HEARD | LAB_UNDER, 3000,
+     "without the network wall too, Landlock refuses an abstract socket of the host", {0}},
     {"path-socket", "B11", LAB_WALL, W(MOUNTS), NO, LAB_HEARD, 3000,
      "a socket by path of the host is not reached", {0}},
     {"path-socket-input", "B11", LAB_WALL, W(MOUNTS), NO, LAB_HEARD | LAB_SOCKETS, 3000,

@@ -43,6 +43,7 @@ enum {
     LAB_STAGED = 1 << 9,       /* the folder with set-id copies of the probe is a read input */
     LAB_KILLED = 1 << 11,      /* whoever runs it is killed once the probe has said LAB_LEFT */
     LAB_INTERACTIVE = 1 << 12, /* in a terminal of the sandbox\'s own (-t) */
+    LAB_UNDER = 1 << 13,       /* Landlock as the layer under others: those in `off` are left out of both attempts */
     LAB_TIGHT = 1 << 10,       /* runs under the lab's small limits */
 };
 
