@@ -63,8 +63,6 @@ static int look_up(const struct worker *w) {
 
 void worker_start(const struct worker *w, volatile struct worker_failure *ret) {
     sigset_t none;
-    for (int s = 1; s < NSIG; s++)
-        signal(s, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (w->session && setsid() < 0)

@@ -31,11 +31,10 @@ static const char *const namespaces[NS_N] = {"ns/user", "ns/mnt", "ns/pid", "ns/
 static struct {
     pid_t reaper;
     int proc;         /* /proc/REAPER */
-    int mounts;       /* its mount namespace: held, it is taken down after everything else is done, and not before */
     bool apart[NS_N]; /* it stands in another namespace than we do */
     ino_t ours[NS_N];
     long filters; /* system call filters around ourselves, which the reaper inherits: they are no wall of ours */
-} known = {.proc = -1, .mounts = -1};
+} known = {.proc = -1};
 
 /* The reaper as this pid namespace numbers it: init's only child. */
 static pid_t reaper_pid(const struct launch *l) {
@@ -73,11 +72,10 @@ void confirm_prepare(const struct launch *l) {
     known.proc = known.reaper > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     for (int n = 0; n < NS_N; n++) {
         known.ours[n] = self >= 0 && fstatat(self, namespaces[n], &st, 0) == 0 ? st.st_ino : 0;
-        known.apart[n] = known.ours[n] && known.proc >= 0 && apart(n);
+        known.apart[n] = n != NS_NET && known.ours[n] && known.proc >= 0 && apart(n);
     }
     char status[STATUS_MAX];
     known.filters = self >= 0 && read_small(self, "status", status, sizeof(status)) == 0 ? filters_of(status) : 0;
-    known.mounts = known.proc < 0 ? -1 : openat(known.proc, namespaces[NS_MNT], O_RDONLY | O_CLOEXEC);
 }
 
 /* The real, effective, saved and file system id are all the worker's, as this user namespace numbers them. */

@@ -38,9 +38,11 @@ static int begin(void) {
         setrlimit(RLIMIT_NOFILE, &files);
     }
     umask(022);
-    for (int s = 1; s < NSIG; s++)
-        if (s != SIGCHLD)
-            signal(s, SIG_IGN); /* the worker's are set back before its exec */
+    /* The controller decides when a step ends; the worker's mask is emptied before its exec. Dispositions are the default here,
+     * since whoever starts a launcher sets them back. */
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
     return 0;
 }
 
