@@ -60,6 +60,11 @@ int confine_limit(int resource, uint64_t value) {
     return syscall(SYS_prlimit64, 0, resource, &limit, NULL) < 0 ? -errno : 0;
 }
 
+uint64_t confine_core_value(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0 ? 0 : 1;
+}
+
 int confine_no_core(void) {
-    return confine_limit(RLIMIT_CORE, 1);
+    return confine_limit(RLIMIT_CORE, confine_core_value());
 }

@@ -20,8 +20,12 @@ int confine_keep_capabilities(void);
 /* no_new_privs: set-id and file capabilities do nothing from here on. prctl(2). 0 or -errno. */
 int confine_no_new_privileges(void);
 
-/* No core dump may leave: RLIMIT_CORE 1, soft and hard. One, not zero: with a core_pattern that pipes to a helper the
- * kernel honours only the value 1 (core(5)), and a file of one byte is never begun. 0 or -errno. */
+/* The RLIMIT_CORE, soft and hard, under which no core dump leaves: one, not zero, since with a core_pattern that pipes to a
+ * helper the kernel honours only the value 1 (core(5)), and a file of one byte is never begun. Zero where the caller's
+ * hard limit is zero already, which nobody may raise. */
+uint64_t confine_core_value(void);
+
+/* Sets it. 0 or -errno. */
 int confine_no_core(void);
 
 /* Sets soft and hard limit of RLIMIT_x to `value`. 0 or -errno. */
