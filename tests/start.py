@@ -244,12 +244,12 @@ def low_limit():
     done = subprocess.run(["sh", "-c", "ulimit -n 300; exec \"$@\"", "sh", DOORWARD, "run", *DEGRADE, "--", "sh", "-c",
                            "ulimit -Hn"], env=env, cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     check("a lower limit of open files is kept", done.returncode == 0 and done.stdout == b"300\n", done)
-    done = subprocess.run(["sh", "-c", "ulimit -Hc 0; exec \"$@\"", "sh", DOORWARD, "run", *DEGRADE, "--", "sh", "-c", "ulimit -Hc"],
-                          env=env, cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-    check("a caller without core dumps can start, and the worker has none", done.returncode == 0 and done.stdout == b"0\n", done)
     newest = json.loads(dw("ps", "-a", "--json").stdout)["runs"][0]["run"]
     limit = json.loads(dw("show", "--json", newest).stdout)["steps"][0]["limits"]["open-files"]
     check("and is what the record says", limit["in_force"] == 300 and limit["asked"] > 300, limit)
+    done = subprocess.run(["sh", "-c", "ulimit -Hc 0; exec \"$@\"", "sh", DOORWARD, "run", *DEGRADE, "--", "sh", "-c", "ulimit -Hc"],
+                          env=env, cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    check("a caller without core dumps can start, and the worker has none", done.returncode == 0 and done.stdout == b"0\n", done)
 
 
 def version_2():
