@@ -44,6 +44,7 @@ struct launch {
     char run[ULID_TEXT];
     unsigned step;
     uint32_t uid_base;
+    uint64_t core;    /* confine_core_value when the launcher began */
     bool root;        /* real root: id maps of a range, id-mapped inputs, overlays made outside */
     int plan_fd;      /* the packed plan as it came */
     int std[3];       /* the worker's standard streams */

@@ -236,7 +236,7 @@ static int read_back(const struct launch *l, int spoil) {
 }
 
 TEST(limits_are_read_back) {
-    struct launch l = {.plan = {.limits = {[PLAN_OPEN_FILES] = 64, [PLAN_PROCESSES] = 50}}};
+    struct launch l = {.core = 1, .plan = {.limits = {[PLAN_OPEN_FILES] = 64, [PLAN_PROCESSES] = 50}}};
     CHECK_EQ(read_back(&l, -1), 0);
     CHECK_EQ(read_back(&l, RLIMIT_CORE), 1);
     CHECK_EQ(read_back(&l, RLIMIT_NOFILE), 1);

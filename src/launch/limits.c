@@ -213,7 +213,7 @@ static void carried_values(const struct launch *l, uint64_t ret[LIMITS_CARRIED])
     const struct plan *p = &l->plan;
     bool processes = limits_by_rlimit(l, PLAN_PROCESSES) && !p->lab_limit_off[PLAN_PROCESSES];
     const uint64_t values[] = {
-        confine_core_value(),
+        l->core,
         p->lab_limit_off[PLAN_OPEN_FILES] ? UINT64_MAX : open_files(l),
         processes ? p->limits[PLAN_PROCESSES] + LIMITS_OUR_PROCESSES : UINT64_MAX,
         0,

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "jail/confine.h"
 #include "jail/ns.h"
 #include "launch/launch.h"
 
@@ -282,6 +283,7 @@ int main(void) {
     l.group = (struct cgroup){.dir = {-1, -1, -1, -1}};
     l.end = (struct launch_end){.memory_peak = UINT64_MAX};
     l.root = geteuid() == 0;
+    l.core = confine_core_value();
     l.id = LAUNCH_AGENT;
     int early = begin_early(&l, &err);
     if (early == 0)
