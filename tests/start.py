@@ -139,7 +139,8 @@ def killed():
             seen.add(len(mine))
             p.kill()
             p.wait()
-            survived = alive(launchers)  # the kernel has told them before it told us
+            # The kernel has told them before it told us; dying may take a moment on a loaded machine.
+            survived = [] if wait_until(lambda: not alive(launchers), 0.5) else alive(launchers)
             p.stdout.close()
             p.stderr.close()
             if survived or not wait_until(lambda: not alive(mine) and not orphans() - before, 10):
