@@ -565,6 +565,8 @@ static void init_run(struct setup *s) {
     close_all_but(s, (int)ELEMENTS(fds));
     must_errno(s, sys(fcntl(5, F_SETFD, FD_CLOEXEC)), "descriptors");
     init_confine(s);
+    wire_begin(&s->l->m, INNER_CONFINED);
+    must_errno(s, wire_send(s->channel, &s->l->m), "launcher");
     exec_program(s, 5, argv, env);
 }
 

@@ -32,6 +32,7 @@ struct watch {
     struct pollfd waits[W_N];
     bool gone;      /* init has exited */
     bool confirmed; /* the walls were read back and told */
+    bool confined;  /* init's half has confined itself, too */
     bool go;        /* the worker was let go */
     bool told;      /* init has reported the worker's end */
     bool watched;   /* memory is watched here */
@@ -189,9 +190,11 @@ static int give_up_rights(struct watch *w) {
     return 0;
 }
 
-/* The walls hold, and that is told: the worker may run. */
+/* The walls hold around both halves, and that is told: the worker may run. */
 static int start_worker(struct watch *w) {
     struct launch *l = w->l;
+    if (!w->confirmed || !w->confined)
+        return 0;
     int r = start_clock(w);
     if (r < 0)
         return r;
@@ -213,6 +216,7 @@ static int confirm(struct watch *w) {
         r = tell_enforced(l);
     if (r == 0)
         r = tell_space(l);
+    w->confirmed = r == 0;
     return r == 0 ? start_worker(w) : r;
 }
 
@@ -229,8 +233,14 @@ static int on_listener(struct watch *w) {
     if (l->listener < 0 && l->loopback >= 0)
         ns_loopback_up(l->loopback); /* nothing will tell of the first socket */
     w->waits[W_LISTENER] = (struct pollfd){l->listener, POLLIN, 0};
-    w->confirmed = true;
     return confirm(w);
+}
+
+static int on_confined(struct watch *w) {
+    if (wire_end(&w->l->m) < 0 || w->confined)
+        return -EPROTO;
+    w->confined = true;
+    return start_worker(w);
 }
 
 static int on_ended(struct watch *w) {
@@ -269,7 +279,7 @@ static const struct {
     {INNER_FAILED, false, true, true, on_failed},     {INNER_FAILED, true, true, true, on_failed},
     {INNER_SPACE, true, true, false, on_space},       {INNER_TERMINAL, true, true, false, on_terminal},
     {INNER_LISTENER, true, true, false, on_listener}, {INNER_ENDED, true, false, true, on_ended},
-    {INNER_REFUSAL, false, false, true, on_refusal},
+    {INNER_REFUSAL, false, false, true, on_refusal},  {INNER_CONFINED, false, true, false, on_confined},
 };
 
 static int from_inside(struct watch *w, int channel) {
@@ -415,11 +425,11 @@ int watch_run(struct launch *l, struct error *err) {
     uint64_t begun = clock_monotonic_us();
     int r = 0;
     while (r == 0 && !w.gone) {
-        if (poll(w.waits, W_N, w.confirmed ? -1 : SETUP_MS) < 0 && errno != EINTR)
+        if (poll(w.waits, W_N, w.go ? -1 : SETUP_MS) < 0 && errno != EINTR)
             r = -errno;
         else
             r = turn(&w);
-        if (r == 0 && !w.confirmed && !w.gone && clock_monotonic_us() - begun > SETUP_MS * 1000ULL)
+        if (r == 0 && !w.go && !w.gone && clock_monotonic_us() - begun > SETUP_MS * 1000ULL)
             r = error_set(err, -ETIMEDOUT, "the sandbox was not set up within %d s", SETUP_MS / 1000);
     }
     fd_close(w.waits[W_DEADLINE].fd);

@@ -57,6 +57,7 @@ static void put_fds(struct packet *p, unsigned n) {
 
 static void say_ready(void) {
     n_script = 0;
+    say(INIT, INNER_CONFINED);
     say(REAPER, INNER_LISTENER);
 }
 
@@ -99,9 +100,11 @@ static void fake_sandbox(const struct launch *l, const int channels[2]) {
     close(ready[1]);
     if (read(ready[0], &byte, 1) != 0)
         _exit(99);
+    bool confined = false;
     for (size_t i = 0; i < n_script; i++) {
         send_packet(channels[script[i].side], &script[i]);
-        if (script[i].side == REAPER && script[i].header.type == INNER_LISTENER)
+        confined |= script[i].side == INIT && script[i].header.type == INNER_CONFINED;
+        if (script[i].side == REAPER && script[i].header.type == INNER_LISTENER && confined)
             recv(channels[REAPER], &byte, 1, 0); /* until GO, or the end of this process */
     }
     _exit(0);
@@ -201,6 +204,16 @@ TEST(what_may_be_said_is_heard) {
     CHECK_EQ(outcome(), ECHILD); /* it ended while it was set up */
 }
 
+TEST(no_worker_runs_before_both_halves_are_confined) {
+    n_script = 0;
+    say(REAPER, INNER_LISTENER);
+    int code = outcome();
+    CHECK(code == ECHILD || code == ESRCH); /* it may have ended before it was looked at */
+    n_script = 0;
+    say(INIT, INNER_CONFINED);
+    CHECK_EQ(outcome(), ECHILD);
+}
+
 TEST(an_end_out_of_bounds_is_none) {
     static const struct {
         enum side side;
@@ -234,15 +247,16 @@ TEST(nothing_is_said_out_of_turn) {
         enum side side;
         uint16_t type;
         bool ready; /* after the worker was let go */
-    } rows[] = {{REAPER, INNER_ENDED, false}, {INIT, INNER_REFUSAL, false},   {INIT, INNER_LISTENER, false},
-                {INIT, INNER_SPACE, false},   {REAPER, INNER_SPACE, true},    {REAPER, INNER_TERMINAL, true},
-                {REAPER, INNER_GO, true},     {REAPER, INNER_LISTENER, true}, {REAPER, INNER_REFUSAL, true},
-                {INIT, INNER_ENDED, true},    {INIT, INNER_GROUPS, true},     {INIT, 0, true},
-                {INIT, UINT16_MAX, true},     {REAPER, INNER_BUILD, false},   {REAPER, INNER_TERMINAL, false}};
+    } rows[] = {{REAPER, INNER_ENDED, false},    {INIT, INNER_REFUSAL, false},   {INIT, INNER_LISTENER, false},
+                {INIT, INNER_SPACE, false},      {REAPER, INNER_SPACE, true},    {REAPER, INNER_TERMINAL, true},
+                {REAPER, INNER_GO, true},        {REAPER, INNER_LISTENER, true}, {REAPER, INNER_REFUSAL, true},
+                {INIT, INNER_ENDED, true},       {INIT, INNER_GROUPS, true},     {INIT, 0, true},
+                {REAPER, INNER_CONFINED, false}, {INIT, INNER_CONFINED, true},   {INIT, UINT16_MAX, true},
+                {REAPER, INNER_BUILD, false},    {REAPER, INNER_TERMINAL, false}};
     for (size_t i = 0; i < ELEMENTS(rows); i++) {
         n_script = 0;
         if (rows[i].ready)
-            say(REAPER, INNER_LISTENER);
+            say_ready();
         put_fds(say(rows[i].side, rows[i].type), 1);
         CHECK_EQ(outcome(), EPROTO);
     }
@@ -295,7 +309,7 @@ TEST(whatever_is_said) {
     for (int round = 0; round < 150; round++) {
         n_script = 0;
         if (noise() % 3)
-            say(REAPER, INNER_LISTENER);
+            say_ready();
         for (uint32_t i = noise() % 6 + 1; i > 0; i--) {
             struct packet *p = say(noise() % 2 ? INIT : REAPER, (uint16_t)(noise() % 16));
             for (uint32_t k = noise() % 4; k > 0; k--)

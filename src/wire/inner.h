@@ -3,11 +3,12 @@
  * One for each half. While the sandbox is set up both halves are launcher code; after their exec what they say is a claim
  * from the worker's side of the wall: bounded, parsed as hostile bytes, outranked by what the kernel says.
  *
- *   init's half   launcher -> GROUPS                       -> launcher: FAILED; after its exec REFUSAL*
+ *   init's half   launcher -> GROUPS                       -> launcher: FAILED, CONFINED; after its exec REFUSAL*
  *   reaper's half launcher -> BUILD, TREES*, GROUPS, GO, SIGNAL*   -> launcher: FAILED, SPACE*, TERMINAL, LISTENER; after its exec ENDED
  *   between them  init's half -> NET; reaper's half -> ENTERED
  *
- * GO may be sent while the reaper's half is still on its way through exec: it waits in the socket.
+ * GO is sent when LISTENER and CONFINED are there: no worker runs beside an init that is not confined yet. It may be sent
+ * while the reaper's half is still on its way through exec: it waits in the socket.
  * runs in: launcher, init, reaper */
 #pragma once
 
@@ -27,9 +28,10 @@ enum inner_type {
                        that socket (none without a network namespace) */
     INNER_TERMINAL, /* fd: master of the worker's terminal */
     INNER_GO,
-    INNER_SIGNAL,  /* u32 signal number */
-    INNER_ENDED,   /* u32 enum launch_how, u32 value, text detail (at most 511 bytes) */
-    INNER_REFUSAL, /* text reason (at most INNER_REASON_MAX bytes) */
+    INNER_SIGNAL,   /* u32 signal number */
+    INNER_ENDED,    /* u32 enum launch_how, u32 value, text detail (at most 511 bytes) */
+    INNER_REFUSAL,  /* text reason (at most INNER_REASON_MAX bytes) */
+    INNER_CONFINED, /* init's half is confined */
 };
 
 #define INNER_REASON_MAX 4096
