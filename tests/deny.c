@@ -19,7 +19,8 @@ static int code_of(const char *name) {
     static const struct {
         const char *name;
         int code;
-    } rows[] = {{"OK", 0}, {"ENOSYS", ENOSYS}, {"EPERM", EPERM}, {"ENOSPC", ENOSPC}, {"EAGAIN", EAGAIN}};
+    } rows[] = {{"OK", 0},          {"ENOSYS", ENOSYS}, {"EPERM", EPERM},          {"ENOSPC", ENOSPC},
+                {"EAGAIN", EAGAIN}, {"EACCES", EACCES}, {"EOPNOTSUPP", EOPNOTSUPP}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (!strcmp(rows[i].name, name))
             return rows[i].code;

@@ -106,7 +106,7 @@ def refused(done, *words):
     """Nothing ran; 125; the message has the words and something to do."""
     said = done.stderr.decode()
     return (done.returncode == 125 and done.stdout == b"" and "tried" not in said and all(w in said for w in words) and
-            any(remedy in said for remedy in ("needed", "allow it", "degrade", "sysctl", "install", "nothing runs", "told to",
+            any(remedy in said for remedy in ("; type: ", "; do: ", "needed", "allow it", "degrade", "sysctl", "install", "nothing runs", "told to",
                                               "forbids it", "lacks what", "readable and executable")))
 
 

@@ -179,6 +179,16 @@ int spawn_exec(const char *name, char *const argv[], struct error *err) {
                        s.paths[0], s.paths[1], s.paths[2]);
 }
 
+int spawn_path(const char *name, char **ret, struct error *err) {
+    struct start s = {0};
+    int r = find_paths(name, &s);
+    for (size_t i = 0; r == 0 && i < ELEMENTS(s.paths); i++)
+        if ((*ret = realpath(s.paths[i], NULL)))
+            return 0;
+    return error_set(err, r < 0 ? r : -ENOENT, "%s is neither at %s nor at %s nor at %s; install doorward as a whole",
+                     name, s.paths[0], s.paths[1], s.paths[2]);
+}
+
 int spawn_helper(const char *name, bool pass, struct helper *ret, struct error *err) {
     if (early.pidfd >= 0 && !pass && !strcmp(name, "doorward-launch")) {
         *ret = early;

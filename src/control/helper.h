@@ -35,6 +35,9 @@ void spawn_for_exec(void);
 /* Becomes `name`, looked for like a helper, with this environment. Returns only with an error. */
 int spawn_exec(const char *name, char *const argv[], struct error *err);
 
+/* Where `name` stands, looked for like a helper: canonical, owned by the caller. */
+int spawn_path(const char *name, char **ret, struct error *err);
+
 /* Waits up to `timeout_ms` for the helper to end, then kills it; reaps it. Its wait status (waitpid(2)), or -1 when it
  * had ended before. */
 int spawn_reap(struct helper *h, int timeout_ms);

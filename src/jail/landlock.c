@@ -59,7 +59,7 @@ static int add_rule(int ruleset, const struct landlock_rule *rule, uint64_t righ
 int landlock_confine(const struct landlock_rule *rules, size_t n, bool scope, struct error *err) {
     int abi = landlock_abi();
     if (abi < 0)
-        return error_errno(err, abi, "this kernel has no Landlock (it must be built in and named in the lsm= list)");
+        return error_errno(err, abi, "cannot use Landlock");
     uint64_t rights = known(abi);
     struct dw_landlock_ruleset_attr attr = {.handled_access_fs = rights};
     if (scope && abi >= 6)

@@ -178,13 +178,6 @@ TEST(a_child_is_killed_with_and_without_its_handle) {
     }
 }
 
-TEST(refusals_of_namespaces_have_remedies) {
-    struct error err = {0};
-    CHECK(ns_clone_error(-EPERM, "cannot", &err) == -EPERM && strstr(err.message, "sysctl kernel.unprivileged_userns"));
-    CHECK(ns_clone_error(-ENOSPC, "cannot", &err) == -ENOSPC && strstr(err.message, "max_user_namespaces"));
-    CHECK(ns_clone_error(-EAGAIN, "cannot", &err) == -EAGAIN && strstr(err.message, "ulimit -u"));
-}
-
 TEST(a_map_for_mounts_is_roots_to_make) {
     struct ns_maps maps = {.uid = {{0, 100000, 10}}, .gid = {{0, 100000, 10}}, .n_uid = 1, .n_gid = 1};
     struct error err = {0};

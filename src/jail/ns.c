@@ -42,17 +42,6 @@ void ns_kill(int pidfd, pid_t child) {
         kill(child, SIGKILL);
 }
 
-int ns_clone_error(int code, const char *what, struct error *err) {
-    const char *remedy =
-        code == -EPERM
-            ? "this host forbids user namespaces to ordinary users (Debian: sysctl kernel.unprivileged_userns_clone=1; "
-              "Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for doorward)"
-        : code == -ENOSPC ? "the number of namespaces is used up or zero (sysctl user.max_user_namespaces and its kin)"
-        : code == -EAGAIN ? "the process limit of this user is reached (ulimit -u)"
-                          : "the kernel refused";
-    return error_errno(err, code, "wall userns: %s: %s", what, remedy);
-}
-
 static int write_proc(pid_t pid, const char *name, const char *text, size_t n) {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
@@ -96,7 +85,7 @@ int ns_map_fd(const struct ns_maps *maps, struct error *err) {
     _cleanup_fd_ int pidfd = -1;
     pid_t us = getpid(), pid = ns_clone(CLONE_NEWUSER, -1, &pidfd);
     if (pid < 0)
-        return ns_clone_error(pid, "cannot make one for an id map", err);
+        return error_errno(err, pid, "wall userns: cannot make a user namespace for an id map");
     if (pid == 0)
         hold_namespace(us);
     char path[64];

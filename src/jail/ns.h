@@ -36,10 +36,6 @@ int ns_map_fd(const struct ns_maps *maps, struct error *err);
  * caller may administer the socket's namespace, which who made its user namespace always may. A descriptor or -errno. */
 int ns_loopback(void);
 
-/* The error of a user namespace that is not to be had, with what the host's owner can do for the most common reasons.
- * Returns `code`. */
-int ns_clone_error(int code, const char *what, struct error *err);
-
 /* SIGKILL to a child of ours that we have not reaped, by its handle; where the host refuses that (ENOSYS, or EPERM of a
  * container's filter) by its number, which cannot be somebody else's before we reap it. pidfd_send_signal(2). */
 void ns_kill(int pidfd, pid_t child);

@@ -6,7 +6,9 @@
  * runs in: launcher, and its set-up child */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -105,6 +107,15 @@ static int copied(const struct launch *l, size_t i, int source, long owner, int 
     return tree;
 }
 
+/* An ordinary user's overlay notes in user.* attributes of its upper layer that a folder replaces the original's. Where the
+ * file system has none (tmpfs before Linux 6.6) the kernel mounts it all the same, and then fails whoever removes a folder
+ * and makes it again. */
+static int keeps_notes(int upper) {
+    char path[40];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", upper);
+    return getxattr(path, "user.overlay.opaque", NULL, 0) >= 0 || errno == ENODATA ? 0 : -errno;
+}
+
 /* Layers of an overlay: what hides excluded names, then the original. Without patterns and without an upper layer the
  * first holds nothing: the kernel wants two. */
 static int layered(const struct launch *l, size_t i, int source, long owner, int *ret_show, struct error *err) {
@@ -130,6 +141,9 @@ static int layered(const struct launch *l, size_t i, int source, long owner, int
         int r = up < 0 ? up : work < 0 ? work : mask_like(tree, up, owner);
         if (r < 0)
             return error_errno(err, r, "cannot make the upper layer of %s", in->target);
+        if (owner < 0 && (r = keeps_notes(up)) < 0)
+            return error_errno(err, r, "door overlay at %s: memory-backed files here keep no user attributes",
+                               in->target);
     }
     int fd = mount_overlay(lowers, n, up, work, owner >= 0, err);
     if (fd < 0)

@@ -201,8 +201,5 @@ void denied_flush(struct launch *l);
 /* memory.c: the memory of all processes of the step and of the space, in bytes, where no control group counts it. */
 uint64_t memory_watch(const struct launch *l);
 
-/* Adds what to do to an error that says the kernel lacks a call or forbids it. Returns err->code. */
-int launch_add_remedy(struct error *err);
-
 /* A note for the record, shown to a person ("disk is held in memory ..."). */
 void launch_note(struct launch *l, const char *format, ...) _printf_(2, 3);

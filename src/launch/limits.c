@@ -4,6 +4,7 @@
  * (rlimit, the size of a file system); where nothing holds it the start is refused, unless the policy says `degrade`.
  * runs in: launcher */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
+#include "host/host.h"
 #include "jail/confine.h"
 #include "launch/launch.h"
 
@@ -22,25 +25,6 @@ void launch_note(struct launch *l, const char *format, ...) {
     va_start(args, format);
     vsnprintf(l->held.notes[l->held.n_notes++], NOTE_ROOM, format, args);
     va_end(args);
-}
-
-int launch_add_remedy(struct error *err) {
-    static const struct {
-        int code;
-        const char *remedy;
-    } rows[] = {
-        {-ENOSYS,
-         "the kernel, or the filter of the container that doorward runs in, lacks this: Linux 5.14 or newer and a "
-         "profile that allows it are needed"},
-        {-EPERM, "the host, or the filter of the container that doorward runs in, forbids this: allow it there, or run "
-                 "doorward outside (docs/compatibility.md)"},
-    };
-    for (size_t i = 0; i < ELEMENTS(rows); i++) {
-        size_t n = strlen(err->message);
-        if (err->code == rows[i].code && !strpbrk(err->message, ";(")) /* else it has a remedy of its own */
-            snprintf(err->message + n, sizeof(err->message) - n, "; %s", rows[i].remedy);
-    }
-    return err->code;
 }
 
 static void enforce(struct launch *l, enum plan_limit limit, const char *by, uint64_t in_force) {
@@ -111,12 +95,15 @@ static void make_groups(struct launch *l) {
 }
 
 static int refuse(const struct launch *l, enum plan_limit limit, const char *what, int code, struct error *err) {
-    return error_set(
-        err, code,
-        "limits.%s: nothing on this host can hold it for this user (control group: %s). Run doorward as root or with "
-        "a delegated control group; or say `degrade: [%s]` (--degrade %s) to go without: %s",
-        plan_limit_names[limit], no_group == -ENOENT ? "there is none" : strerror(no_group ? -no_group : -code),
-        plan_limit_names[limit], plan_limit_names[limit], what);
+    _cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const struct host_reason *why = host_explain(root, plan_limit_names[limit], code, l->root);
+    return error_set(err, code,
+                     "limits.%s: nothing on this host can hold it for this user (control group: %s): %s; %s; or say "
+                     "`degrade: [%s]` (--degrade %s) to go without: %s",
+                     plan_limit_names[limit],
+                     no_group == -ENOENT ? "there is none" : strerror(no_group ? -no_group : -code),
+                     why ? why->what : "it was refused", why ? why->remedy : "do: see doorward doctor",
+                     plan_limit_names[limit], plan_limit_names[limit], what);
 }
 
 static int hold_memory(struct launch *l, struct error *err) {

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "host/host.h"
 #include "jail/confine.h"
 #include "jail/ns.h"
 #include "launch/launch.h"
@@ -221,6 +222,23 @@ static void gather_figures(struct launch *l) {
     space_figures(l->space, &l->end);
 }
 
+/* What the host's owner can do about it, in the words of `doorward doctor`, and where a policy may do without the wall, that. */
+static void add_remedy(const struct launch *l, struct error *err) {
+    static const enum plan_wall optional[] = {PLAN_WALL_LANDLOCK, PLAN_WALL_SECCOMP};
+    char door[32];
+    if (strchr(err->message, ';'))
+        return;
+    host_add_remedy(err, l->root);
+    host_door(err->message, door);
+    for (size_t i = 0; i < ELEMENTS(optional); i++) {
+        const char *name = plan_wall_names[optional[i]];
+        size_t n = strlen(err->message);
+        if (!strcmp(door, name))
+            snprintf(err->message + n, sizeof(err->message) - n,
+                     "; or say `degrade: [%s]` (--degrade %s) to go without it", name, name);
+    }
+}
+
 /* Whatever happened: the step's processes go, then its groups, and only then is anything called ended. */
 static int finish(struct launch *l, int result, struct error *err) {
     struct error late = {0};
@@ -232,7 +250,7 @@ static int finish(struct launch *l, int result, struct error *err) {
         r = error_errno(&late, groups, "the step's control groups cannot be removed");
     if (result < 0 && !l->running) {
         sandbox_explain(l, err);
-        launch_add_remedy(err);
+        add_remedy(l, err);
         return fail(l, err);
     }
     if (result < 0 || r < 0) {

@@ -160,11 +160,8 @@ static int make_proc(const struct launch *l, struct error *err) {
     bool own = wall_stands(l, PLAN_WALL_PIDS);
     int proc = own ? mount_new("proc", NULL, RDONLY | MOUNT_ATTR_NOEXEC, err)
                    : mount_tree(AT_FDCWD, "/proc", RDONLY | MOUNT_ATTR_NOEXEC);
-    if (own && proc == -EPERM)
-        return error_set(err, proc,
-                         "wall pids: the kernel allows no /proc of its own here, since parts of /proc are covered, "
-                         "as in a container. Run doorward on the host, or start the container with all of /proc "
-                         "visible (docker: --security-opt systempaths=unconfined)");
+    if (own && proc < 0)
+        return error_wrap(err, "wall pids");
     return proc < 0 && !own ? error_errno(err, proc, "cannot mount /proc in the sandbox") : proc;
 }
 

@@ -84,7 +84,7 @@ int sandbox_clone(struct launch *l, struct error *err) {
     if (pid < 0) {
         l->inner = fd_close(l->inner);
         l->build = fd_close(l->build);
-        return ns_clone_error(pid, "cannot make the sandbox's namespaces", err);
+        return error_errno(err, pid, "wall userns: cannot make the sandbox's namespaces");
     }
     l->init = pid;
     return 0;

@@ -73,16 +73,11 @@ static void must_errno(struct setup *s, int code, const char *what) {
     }
 }
 
-/* The same for a step of the set-up that is one of the walls, with the remedy where a policy may do without it. */
+/* The same for a step of the set-up that is one of the walls. */
 static void must_wall(struct setup *s, enum plan_wall wall, int code) {
-    const char *name = plan_wall_names[wall];
     if (code >= 0)
         return;
-    error_wrap(&s->err, "wall %s", name);
-    size_t n = strlen(s->err.message);
-    if (wall == PLAN_WALL_LANDLOCK || wall == PLAN_WALL_SECCOMP)
-        snprintf(s->err.message + n, sizeof(s->err.message) - n,
-                 "; say `degrade: [%s]` (--degrade %s) to go without it", name, name);
+    error_wrap(&s->err, "wall %s", plan_wall_names[wall]);
     die(s);
 }
 
