@@ -61,7 +61,7 @@ int space_make(const struct plan *p, long owner, int *ret, struct error *err) {
     uint64_t files = p->lab_limit_off[PLAN_FILES] ? 0 : p->limits[PLAN_FILES] + own_inodes(p);
     _cleanup_fd_ int fd = mount_tmpfs(disk, files, 0755, err);
     if (fd < 0)
-        return error_wrap(err, "space for what the step writes");
+        return error_wrap(err, "wall mounts: space for what the step writes");
     int r = make_folders(fd, p, owner);
     if (r < 0)
         return error_errno(err, r, "cannot make the folders of the step's space (limits.files %llu)",
