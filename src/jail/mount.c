@@ -5,9 +5,29 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/fd.h"
 #include "base/linux_compat.h"
+
+enum { LOWERS_MAX = 8 }; /* more than an input has */
+
+bool mount_knows_detached(void) {
+    struct utsname u;
+    unsigned major, minor;
+    return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 6 || (major == 6 && minor >= 15));
+}
+
+int mount_park(int fd) {
+    static const char *const places[] = {"/proc/tty", "/proc/fs", "/proc/irq"};
+    int r = -ENOENT;
+    for (size_t i = 0; r < 0 && i < ELEMENTS(places); i++) {
+        _cleanup_fd_ int at = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = at < 0 ? -errno : mount_attach(fd, at);
+    }
+    return r;
+}
 
 /* What the kernel wrote about a failure into the file system context ("e overlay: ..."), for the message. */
 static void kernel_words(int fs, char *to, size_t room) {
@@ -79,14 +99,29 @@ int mount_attach(int fd, int target_fd) {
 }
 
 /* A layer by descriptor; kernels before 6.13 take only a path, for which /proc/self/fd serves. */
-static int set_layer(int fs, const char *key, const char *old_key, int fd) {
+static int set_layer(int fs, const char *key, int fd) {
     char path[40];
     if (dw_fsconfig(fs, FSCONFIG_SET_FD, key, NULL, fd) == 0)
         return 0;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (dw_fsconfig(fs, FSCONFIG_SET_STRING, key, path, 0) == 0)
-        return 0;
-    return old_key && dw_fsconfig(fs, FSCONFIG_SET_STRING, old_key, path, 0) == 0 ? 0 : -errno;
+    return dw_fsconfig(fs, FSCONFIG_SET_STRING, key, path, 0) < 0 ? -errno : 0;
+}
+
+/* Lower layers one by one, or, for kernels before 6.8, which know only that, all in one text. */
+static int set_lowers(int fs, const int *lowers, size_t n) {
+    char text[LOWERS_MAX * 40] = "";
+    size_t at = 0;
+    if (mount_knows_detached() && n > 1) {
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < n; i++)
+            r = set_layer(fs, "lowerdir+", lowers[i]);
+        return r;
+    }
+    if (n > LOWERS_MAX)
+        return -E2BIG;
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s/proc/self/fd/%d", i ? ":" : "", lowers[i]);
+    return dw_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", text, 0) < 0 ? -errno : 0;
 }
 
 int mount_overlay(const int *lowers, size_t n_lowers, int upper, int work, bool trusted, struct error *err) {
@@ -95,12 +130,10 @@ int mount_overlay(const int *lowers, size_t n_lowers, int upper, int work, bool 
     _cleanup_fd_ int fs = dw_fsopen("overlay", FSOPEN_CLOEXEC);
     if (fs < 0)
         return error_errno(err, -errno, "cannot open file system type overlay");
-    for (size_t i = 0; i < n_lowers; i++) {
-        int r = set_layer(fs, "lowerdir+", n_lowers == 1 ? "lowerdir" : NULL, lowers[i]);
-        if (r < 0)
-            return error_errno(err, r, "overlay lower layer");
-    }
-    if (upper >= 0 && (set_layer(fs, "upperdir", NULL, upper) < 0 || set_layer(fs, "workdir", NULL, work) < 0))
+    int r = set_lowers(fs, lowers, n_lowers);
+    if (r < 0)
+        return error_errno(err, r, "overlay lower layer");
+    if (upper >= 0 && (set_layer(fs, "upperdir", upper) < 0 || set_layer(fs, "workdir", work) < 0))
         return error_errno(err, -errno, "overlay upper layer");
     const char *const *options = trusted ? trusted_options : user_options;
     size_t n_options = trusted ? (upper >= 0 ? ELEMENTS(trusted_options) : 0) : ELEMENTS(user_options);

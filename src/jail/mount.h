@@ -9,6 +9,14 @@
 
 #include "base/error.h"
 
+/* False on kernels before 6.15, which clone a mount, or take it for the layer of an overlay, only where it is attached in the
+ * caller's own mount namespace (mount_park). Told by the release: to park works on every kernel, and to try the other costs
+ * more than a look. */
+bool mount_knows_detached(void);
+
+/* Attaches a detached mount where nobody misses what it covers: the caller's mount namespace must be its own. 0 or -errno. */
+int mount_park(int fd);
+
 /* A detached tmpfs, nosuid and nodev, of at most `bytes` and `inodes` (0 = the kernel's default), its root with
  * `mode`. A descriptor or -errno. Source: tmpfs(5). */
 int mount_tmpfs(uint64_t bytes, uint64_t inodes, mode_t mode, struct error *err);

@@ -126,6 +126,9 @@ static int layered(const struct launch *l, size_t i, int source, long owner, int
     _cleanup_fd_ int mask = -1, up = -1, work = -1;
     if (tree < 0)
         return owner >= 0 ? tree : error_errno(err, -errno, "input %s", in->target);
+    int parked = owner >= 0 && !mount_knows_detached() ? mount_park(tree) : 0;
+    if (parked < 0)
+        return error_errno(err, parked, "input %s cannot be made a layer", in->target);
     if (in->exclude || in->only || in->kind == PLAN_READ) {
         mask = space_folder(l->space, "mask", i, owner);
         int r = mask < 0 ? error_errno(err, mask, "cannot hide names in %s", in->target)

@@ -53,7 +53,8 @@ struct launch {
     struct cgroup group;
     struct held held; /* what ENFORCED says */
 
-    int space;   /* the one writable, limited file system; -1 until there */
+    int space; /* the one writable, limited file system; -1 until there */
+    int space_inside; /* the mount of it that the set-up child gets, where that is another one (mount_knows_detached), else -1 */
     int devices; /* a detached /dev with nodes (root mode), else -1 */
     int *trees;  /* for each input: its detached mount, -1 where the set-up child makes it */
     int *shows;  /* for each input: a descriptor that shows its content outside (overlays, copies), or -1 */

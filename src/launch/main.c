@@ -292,6 +292,7 @@ int main(void) {
                         .program = -1,
                         .program_tree = -1,
                         .space = -1,
+                        .space_inside = -1,
                         .devices = -1,
                         .pidfd = -1,
                         .inner = -1,

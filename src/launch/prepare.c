@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -118,6 +120,28 @@ int launch_find_program(struct launch *l, struct error *err) {
     return l->program < 0 ? l->program : 0;
 }
 
+/* On kernels where what is to be cloned or layered must be attached somewhere: a mount namespace of the launcher's own, for as
+ * long as it prepares; the host's shows nothing of it. *ret_home is the way back. */
+static int enter_bench(struct launch *l, int *ret_home, struct error *err) {
+    _cleanup_fd_ int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (home < 0 || unshare(CLONE_NEWNS) < 0 ||
+        syscall(SYS_mount, NULL, "/", NULL, 0x44000 /* MS_REC | MS_PRIVATE */, NULL) < 0)
+        return error_errno(err, -errno, "wall mounts: cannot make a mount namespace to prepare in");
+    int r = mount_park(l->space);
+    if (r == 0)
+        r = l->space_inside = mount_tree(l->space, "", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    if (r < 0)
+        return error_errno(err, r, "wall mounts: cannot attach the step's space");
+    *ret_home = TAKE_FD(home);
+    return 0;
+}
+
+static int leave_bench(int home, struct error *err) {
+    return home >= 0 && setns(home, CLONE_NEWNS) < 0
+               ? error_errno(err, -errno, "wall mounts: cannot go back to the host's mount namespace")
+               : 0;
+}
+
 int launch_prepare(struct launch *l, struct error *err) {
     l->trees = malloc(sizeof(int) * (l->plan.n_inputs + 1));
     l->shows = malloc(sizeof(int) * (l->plan.n_inputs + 1));
@@ -134,5 +158,10 @@ int launch_prepare(struct launch *l, struct error *err) {
     int r = own_streams(l, owner, err);
     if (r == 0)
         r = space_make(&l->plan, owner, &l->space, err);
-    return r < 0 ? r : prepare_inputs(l, owner, err);
+    _cleanup_fd_ int home = -1;
+    if (r == 0 && !mount_knows_detached())
+        r = enter_bench(l, &home, err);
+    if (r == 0)
+        r = prepare_inputs(l, owner, err);
+    return r < 0 ? r : leave_bench(home, err);
 }

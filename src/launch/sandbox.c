@@ -157,7 +157,7 @@ static int hand_groups(struct launch *l, int channel, struct error *err) {
 }
 
 static int hand_build(struct launch *l, struct error *err) {
-    const int optional[] = {l->space, l->devices, l->program_tree};
+    const int optional[] = {l->space_inside >= 0 ? l->space_inside : l->space, l->devices, l->program_tree};
     uint32_t there = 0;
     wire_begin(&l->m, INNER_BUILD);
     for (size_t i = 0; i < ELEMENTS(optional); i++)
@@ -202,6 +202,7 @@ int sandbox_build(struct launch *l, struct error *err) {
     int r = hand_build(l, err);
     if (r == 0)
         r = hand_trees(l, err);
+    l->space_inside = fd_close(l->space_inside);
     for (int i = 0; i < 3; i++)
         l->std[i] = fd_close(l->std[i]); /* the worker's: only it may hold them open */
     return r;

@@ -221,10 +221,17 @@ static void take_trees(struct setup *s) {
     }
 }
 
+/* Kernels before 6.15 clone folders of the space, and layer them, only where it is attached; here that goes with the old root. */
+static void park_space(struct setup *s) {
+    if (!mount_knows_detached())
+        must_wall_errno(s, PLAN_WALL_MOUNTS, mount_park(s->l->space), "cannot attach the step's space");
+}
+
 /* As an ordinary user only the child, in its own namespaces, may clone mounts: so it opens the inputs. */
 static void open_inputs(struct setup *s) {
     struct launch *l = s->l;
     must(s, space_make(&l->plan, -1, &l->space, &s->err));
+    park_space(s);
     for (size_t i = 0; i < l->plan.n_inputs; i++) {
         _cleanup_fd_ int source = input_open(&l->plan.inputs[i], &s->err);
         must(s, source);
@@ -296,6 +303,8 @@ static void build_root(struct setup *s) {
         open_inputs(s);
     if (!mounts)
         return;
+    if (l->root)
+        park_space(s);
     if (l->devices < 0)
         must_wall(s, PLAN_WALL_MOUNTS, root_open_devices(&s->root, &s->err));
     mount_program(s);
