@@ -2,20 +2,19 @@
  * runs in: cli (untrusted input: the journal; holds: nothing) */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
 
 #include "audit/journal.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/follow.h"
 #include "cli/output.h"
 #include "cli/runs.h"
 #include "cli/words.h"
 #include "control/control.h"
 
-enum { OFFSET_COLUMN = 13, TYPE_COLUMN = 17, LOOK_MS = 1000, LOOK_WITHOUT_NOTIFY_MS = 200 };
+enum { OFFSET_COLUMN = 13, TYPE_COLUMN = 17 };
 
 static bool as_json, follow;
 
@@ -76,30 +75,11 @@ static int print_records(struct journal_reader *reader, uint64_t *first_us, stru
     return fflush(stdout) == 0 || r < 0 ? r : error_errno(err, -errno, "cannot write standard output");
 }
 
-static int watch_journal(const struct place *place, const char *run) {
-    _cleanup_free_ char *path = NULL;
-    _cleanup_fd_ int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (fd < 0 || asprintf(&path, "%s/runs/%s/%s", place->state, run, JOURNAL_NAME) < 0 ||
-        inotify_add_watch(fd, path, IN_MODIFY) < 0)
-        return -1; /* none left on this host: look more often instead */
-    return TAKE_FD(fd);
-}
-
-/* Waits for a change. False when the reader of our output went away. */
-static bool wait_for_change(int notify) {
-    struct pollfd fds[] = {{.fd = notify, .events = POLLIN}, {.fd = STDOUT_FILENO, .events = 0}};
-    char events[4096];
-    poll(fds, ELEMENTS(fds), notify < 0 ? LOOK_WITHOUT_NOTIFY_MS : LOOK_MS);
-    while (notify >= 0 && read(notify, events, sizeof(events)) > 0)
-        ;
-    return !(fds[1].revents & (POLLERR | POLLHUP | POLLNVAL));
-}
-
 /* A controller that died writes no end: its lock is free. Then the run is put on record as lost, here and now, and what
  * that appended is printed like the rest. */
 static int follow_records(struct journal_reader *reader, const struct place *place, const char *run, int dirfd,
                           uint64_t *first_us, struct error *err) {
-    _cleanup_fd_ int notify = watch_journal(place, run);
+    _cleanup_fd_ int notify = follow_watch(place, run);
     bool lost = false;
     for (;;) {
         bool live = journal_is_live(dirfd); /* asked first: it may write its end between question and reading */
@@ -111,7 +91,7 @@ static int follow_records(struct journal_reader *reader, const struct place *pla
         if (!live && (r = control_lose(place, run, err)) < 0)
             return r;
         lost = !live;
-        if (live && !wait_for_change(notify))
+        if (live && !follow_wait(notify))
             return 0;
     }
 }

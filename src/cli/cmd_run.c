@@ -82,6 +82,7 @@ static int run_job(struct job *j, const struct cli_words *words, struct control_
                                 .policy_digest = digest,
                                 .plans = t->plans,
                                 .n_plans = t->n_plans,
+                                .ready_fd = -1,
                                 .status_fd = j->status,
                                 .in = STDIN_FILENO,
                                 .out = json ? -1 : STDOUT_FILENO,

@@ -15,6 +15,7 @@ struct control_request {
     const char *policy_digest; /* of the canonical form */
     struct plan *plans;        /* one per step, in order; file inputs are replaced by blobs */
     size_t n_plans;
+    int ready_fd;     /* gets the run's name once it is on record, and is closed then; -1 = none */
     int status_fd;    /* gets the final record once the end is on record; -1 = none */
     int in, out, err; /* our standard streams; -1: out and err are not passed on (captured only) */
 };

@@ -16,6 +16,7 @@
 #include "control/live.h"
 #include "control/stop.h"
 #include "export/blob.h"
+#include "wire/control.h"
 
 struct found {
     bool ended;
@@ -61,6 +62,7 @@ static bool forget_unborn(const struct place *p, int run_fd, const char *run) {
         return false;
     snprintf(name, sizeof(name), "runs/%s", run);
     unlinkat(run_fd, "policy.yaml", 0);
+    unlinkat(run_fd, CONTROL_SOCKET_NAME, 0);
     unlinkat(run_fd, JOURNAL_NAME, 0);
     unlinkat(p->state_fd, name, AT_REMOVEDIR);
     return true;
@@ -76,6 +78,7 @@ static int lose(const struct place *p, int run_fd, const char *run, struct error
     if (r == 0)
         r = journal_walk(run_fd, visit, &f, err);
     if (r == 0 && !f.ended) {
+        unlinkat(run_fd, CONTROL_SOCKET_NAME, 0);
         clean_cgroups(run, f.groups, &failed);
         r = record_loss(j, &f, &failed, err);
     }

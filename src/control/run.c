@@ -36,6 +36,7 @@ struct run {
     struct ids ids;
     struct sink out, err;
     json_t *inputs, *final, *notes;
+    struct run_switch control;
     int run_fd, signals;
     sigset_t old_mask;
     struct journal *journal;
@@ -67,6 +68,7 @@ static int take_signals(struct run *r, struct error *err) {
 }
 
 static void run_close(struct run *r) {
+    switch_close(&r->control);
     sink_close(&r->out);
     sink_close(&r->err);
     json_decref(r->inputs);
@@ -127,6 +129,9 @@ static int open_journal(struct run *r, struct error *err) {
     e = keep_policy(r, err);
     if (e < 0)
         return e;
+    e = switch_open(&r->control, r->run_fd, err);
+    if (e < 0)
+        return e;
     _cleanup_json_ json_t *body = start_json(r);
     return journal_append(r->journal, "run.start", body, JOURNAL_WRITTEN, err);
 }
@@ -140,6 +145,7 @@ static void forget_run(struct run *r) {
         return;
     unlinkat(r->run_fd, POLICY_NAME, 0);
     unlinkat(r->run_fd, JOURNAL_NAME, 0);
+    switch_close(&r->control);
     if (unlinkat(r->q->place->state_fd, name, AT_REMOVEDIR) == 0)
         r->run_fd = fd_close(r->run_fd);
 }
@@ -236,6 +242,7 @@ static void finish_record(struct run *r) {
     json_object_set_new(r->final, "exit", json_integer(r->stop.exit_status));
     json_object_set_new(r->final, "message", json_string(r->stop.message));
     if (journal_append(r->journal, "run.end", r->final, JOURNAL_WRITTEN, &err) == 0) {
+        switch_event(&r->control, "run.end", r->final);
         r->recorded = true;
         return;
     }
@@ -273,6 +280,14 @@ static void set_context(struct run *r) {
                                        .window = isatty(q->in) ? q->in : q->out};
 }
 
+/* Whoever started a detached run waits for its name. */
+static void tell_ready(const struct run *r) {
+    if (r->q->ready_fd < 0)
+        return;
+    fd_write_all(r->q->ready_fd, r->name, ULID_TEXT - 1);
+    close(r->q->ready_fd);
+}
+
 /* The first launcher and the journal at the same time. */
 static int begin(struct run *r, struct step **ret, struct error *err) {
     _cleanup_step_ struct step *first = NULL;
@@ -286,12 +301,15 @@ static int begin(struct run *r, struct step **ret, struct error *err) {
     }
     r->context.run_fd = r->run_fd;
     r->context.journal = r->journal;
+    r->context.control = &r->control;
+    tell_ready(r);
     *ret = TAKE_PTR(first);
     return 0;
 }
 
 int control_run(const struct control_request *q, struct control_result *ret, struct error *err) {
-    _cleanup_run_ struct run r = {.q = q, .live = LIVE_EMPTY, .ids = IDS_EMPTY, .run_fd = -1, .signals = -1};
+    _cleanup_run_ struct run r = {
+        .q = q, .live = LIVE_EMPTY, .ids = IDS_EMPTY, .run_fd = -1, .signals = -1, .control = {.listener = -1}};
     struct step *first = NULL;
     int e = prepare(&r, err);
     if (e == 0)

@@ -112,6 +112,7 @@ static int keep(void *data, const json_t *record) {
 
 static int run(void) {
     struct control_request q = {.place = &place,
+                                .ready_fd = -1,
                                 .task = "test",
                                 .purpose = "",
                                 .policy_digest = "0",

@@ -39,7 +39,7 @@ static int broken(struct step *s, const struct error *err) {
     return -EPROTO;
 }
 
-static int broken_by(struct step *s, const char *what) {
+int step_broken_by(struct step *s, const char *what) {
     struct error err = {0};
     error_set(&err, -EPROTO, "step %s: the launcher %s; nothing of the step is to be trusted", s->plan->step, what);
     return broken(s, &err);
@@ -49,21 +49,23 @@ int step_record(struct step *s, const char *type, json_t *body, enum journal_syn
     _cleanup_json_ json_t *owned = body;
     struct error err = {0};
     if (owned && json_object_set_new(owned, "step", json_string(s->plan->step)) == 0 &&
-        journal_append(s->c->journal, type, owned, sync, &err) == 0)
+        journal_append(s->c->journal, type, owned, sync, &err) == 0) {
+        switch_event(s->c->control, type, owned);
         return 0;
+    }
     if (!err.code)
         error_set(&err, -ENOMEM, "step %s: no memory for the record %s", s->plan->step, type);
     return broken(s, &err);
 }
 
 /* A launcher that is gone already may have said why: that is read before the end of the channel. */
-static int send_empty(struct step *s, uint16_t type) {
+int step_tell(struct step *s, uint16_t type) {
     wire_begin(&s->out, type);
     int r = wire_send(s->helper.channel, &s->out);
-    return r < 0 && r != -EPIPE ? broken_by(s, "does not read its channel") : 0;
+    return r < 0 && r != -EPIPE ? step_broken_by(s, "does not read its channel") : 0;
 }
 
-static int send_u32(struct step *s, uint16_t type, uint32_t v) {
+int step_tell_u32(struct step *s, uint16_t type, uint32_t v) {
     wire_begin(&s->out, type);
     wire_put_u32(&s->out, v);
     return wire_send(s->helper.channel, &s->out);
@@ -76,7 +78,7 @@ static void kill_step(struct step *s, enum launch_reason reason) {
         return;
     s->killed = true;
     s->give_up_at = now_ms() + PATIENCE_MS;
-    int r = send_u32(s, LAUNCH_KILL, reason);
+    int r = step_tell_u32(s, LAUNCH_KILL, reason);
     if (r < 0 &&
         r != -EPIPE) /* one that has ended meanwhile has said how, which is read before the end of the channel */
         s->channel_done = true;
@@ -99,21 +101,21 @@ static int on_placed(struct step *s, struct wire_message *m) {
     char path[PATH_MAX];
     uint32_t n = wire_get_u32(m);
     if (n > CGROUPS_MAX)
-        return broken_by(s, "names too many cgroups");
+        return step_broken_by(s, "names too many cgroups");
     for (uint32_t i = 0; i < n && !m->broken; i++) {
         wire_get_text(m, path, sizeof(path));
         json_array_append_new(s->groups, json_string(path));
     }
     if (wire_end(m) < 0)
-        return broken_by(s, "sent a broken message");
+        return step_broken_by(s, "sent a broken message");
     int r = step_record(s, "step.plan", plan_json(s), JOURNAL_WRITTEN);
     s->state = STEP_PLACED;
-    return r < 0 ? r : send_empty(s, LAUNCH_CREATE);
+    return r < 0 ? r : step_tell(s, LAUNCH_CREATE);
 }
 
 /* The launcher's own deadline comes first; this one is for a launcher that does not act, from the moment on at which
  * the worker may run. */
-static void set_deadline(struct step *s) {
+void step_set_deadline(struct step *s) {
     s->give_up_at = now_ms() + s->plan->limits[PLAN_WALL] + PATIENCE_MS;
 }
 
@@ -123,12 +125,12 @@ static int on_enforced(struct step *s, struct wire_message *m) {
     struct error err = {0};
     wire_get_text(m, text, sizeof(text));
     if (wire_end(m) < 0)
-        return broken_by(s, "sent a broken message");
+        return step_broken_by(s, "sent a broken message");
     if (json_read(text, strlen(text), &enforced, &err) < 0)
         return broken(s, &err);
     int r = step_record(s, "step.enforced", json_pack("{s:o}", "enforced", enforced), JOURNAL_WRITTEN);
     s->state = STEP_ENFORCED;
-    set_deadline(s);
+    step_set_deadline(s);
     return r;
 }
 
@@ -139,23 +141,21 @@ static int on_space(struct step *s, struct wire_message *m) {
         wire_get_text(m, path, sizeof(path));
         int fd = wire_take_fd(m);
         if (fd >= 0 && collect_add_place(&s->space, path, fd) < 0)
-            return broken_by(s, "handed over a folder that it may not");
+            return step_broken_by(s, "handed over a folder that it may not");
     }
-    return wire_end(m) < 0 ? broken_by(s, "sent a broken message") : 0;
+    return wire_end(m) < 0 ? step_broken_by(s, "sent a broken message") : 0;
 }
-
-static void ask_to_stop(struct step *s, int number);
 
 static int on_started(struct step *s, struct wire_message *m) {
     uint32_t pid = wire_get_u32(m);
     if (wire_end(m) < 0)
-        return broken_by(s, "sent a broken message");
+        return step_broken_by(s, "sent a broken message");
     s->state = STEP_RUNNING;
-    set_deadline(s);
+    step_set_deadline(s);
     int r = step_record(s, "step.start", json_pack("{s:I}", "pid", (json_int_t)pid), JOURNAL_WRITTEN);
     if (r == 0 && s->facts.operator_asked) { /* while it was being started: nobody told the worker yet */
         s->facts.operator_asked = false;
-        ask_to_stop(s, SIGTERM);
+        step_ask_to_stop(s, SIGTERM, false);
     }
     return r;
 }
@@ -171,7 +171,7 @@ static int on_terminal(struct step *s, struct wire_message *m) {
     int master = wire_take_fd(m);
     if (wire_end(m) < 0 || !s->plan->terminal || s->relay.master >= 0) {
         fd_close(master);
-        return broken_by(s, "sent a terminal that nobody asked for");
+        return step_broken_by(s, "sent a terminal that nobody asked for");
     }
     bool input = s->plan->input || isatty(s->c->input);
     relay_terminal(&s->relay, master, input ? s->c->input : -1);
@@ -186,7 +186,7 @@ static int on_denied(struct step *s, struct wire_message *m) {
     wire_get_text(m, what, sizeof(what));
     uint64_t times = wire_get_u64(m);
     if (wire_end(m) < 0)
-        return broken_by(s, "sent a broken message");
+        return step_broken_by(s, "sent a broken message");
     str_safe(key, sizeof(key), what);
     json_int_t before = json_integer_value(json_object_get(s->denied, key));
     if (before || json_object_size(s->denied) < DENIED_MAX)
@@ -200,7 +200,7 @@ static int on_refusal(struct step *s, struct wire_message *m) {
     char reason[WIRE_BODY_MAX];
     wire_get_text(m, reason, sizeof(reason));
     if (wire_end(m) < 0)
-        return broken_by(s, "sent a broken message");
+        return step_broken_by(s, "sent a broken message");
     if (s->facts.refusal)
         return 0; /* the first one counts; a worker could repeat it for ever */
     s->facts.refusal = true;
@@ -212,7 +212,7 @@ static int on_refusal(struct step *s, struct wire_message *m) {
 static int on_ended(struct step *s, struct wire_message *m) {
     launch_get_end(m, &s->facts.end);
     if (wire_end(m) < 0)
-        return broken_by(s, "sent a broken message");
+        return step_broken_by(s, "sent a broken message");
     s->facts.ended = true;
     s->state = STEP_OVER;
     return 0;
@@ -223,7 +223,7 @@ static int on_failed(struct step *s, struct wire_message *m) {
     int code = wire_get_code(m);
     wire_get_text(m, text, sizeof(text));
     if (wire_end(m) < 0)
-        return broken_by(s, "sent a broken message");
+        return step_broken_by(s, "sent a broken message");
     error_set(&s->why, code, "%s", str_safe(safe, sizeof(safe), text));
     s->facts.not_started = true;
     s->state = STEP_OVER;
@@ -243,6 +243,10 @@ static const struct {
     {LAUNCH_TERMINAL, IN(STEP_PLACED), on_terminal},
     {LAUNCH_DENIED, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_denied},
     {LAUNCH_REFUSAL, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_refusal},
+    {LAUNCH_FROZEN, IN(STEP_RUNNING), step_on_frozen},
+    {LAUNCH_THAWED, IN(STEP_RUNNING), step_on_thawed},
+    {LAUNCH_UNDONE, IN(STEP_RUNNING), step_on_undone},
+    {LAUNCH_FIGURES, IN(STEP_RUNNING), step_on_figures},
     {LAUNCH_ENDED, IN(STEP_ENFORCED) | IN(STEP_RUNNING), on_ended},
     {LAUNCH_FAILED, IN(STEP_STARTING) | IN(STEP_PLACED) | IN(STEP_ENFORCED), on_failed},
 };
@@ -255,7 +259,7 @@ static void hear(struct step *s) {
     if (r == 0) {
         if (s->state != STEP_OVER && !s->channel_done) {
             s->died = true;
-            broken_by(s, "died");
+            step_broken_by(s, "died");
         }
         s->channel_done = true;
         return;
@@ -266,13 +270,13 @@ static void hear(struct step *s) {
             return;
         }
     wire_drop(&s->in);
-    broken_by(s, "said what it may not say now");
+    step_broken_by(s, "said what it may not say now");
 }
 
 /* An operator asks for the end: the worker hears the signal and has a moment to put its things in order. A second
  * signal ends it at once. Before the worker runs there is nothing to wait for. */
-static void ask_to_stop(struct step *s, int number) {
-    bool again = s->facts.operator_asked;
+void step_ask_to_stop(struct step *s, int number, bool now) {
+    bool again = s->facts.operator_asked || now || s->frozen; /* who is frozen hears no signal */
     s->c->stopped = s->facts.operator_asked = true;
     if (s->state == STEP_STARTING || s->state == STEP_PLACED) {
         s->facts.not_started = true;
@@ -281,7 +285,7 @@ static void ask_to_stop(struct step *s, int number) {
         kill_step(s, LAUNCH_BY_OPERATOR);
     } else if (s->state == STEP_RUNNING) {
         s->kill_at = now_ms() + GRACE_MS;
-        if (send_u32(s, LAUNCH_SIGNAL, (uint32_t)number) < 0)
+        if (step_tell_u32(s, LAUNCH_SIGNAL, (uint32_t)number) < 0)
             kill_step(s, LAUNCH_BY_OPERATOR);
     } else {
         s->give_up_at = now_ms() + PATIENCE_MS; /* it is being started: on_started asks again */
@@ -298,7 +302,7 @@ static void hear_signals(struct step *s) {
             if (s->relay.master >= 0 && s->relay.input_from >= 0)
                 terminal_raw(s->c->input);
         } else {
-            ask_to_stop(s, number);
+            step_ask_to_stop(s, number, false);
         }
     }
 }
@@ -318,19 +322,20 @@ static void check_time(struct step *s) {
     if (s->kill_at && now >= s->kill_at)
         kill_step(s, LAUNCH_BY_OPERATOR);
     if (s->give_up_at && now >= s->give_up_at) {
-        broken_by(s, "did not end the step in time and was killed");
+        step_broken_by(s, "did not end the step in time and was killed");
         if (syscall(SYS_pidfd_send_signal, s->helper.pidfd, SIGKILL, NULL, 0) < 0)
             kill(s->helper.pid, SIGKILL); /* not reaped yet, so the number is still its own */
     }
 }
 
 static void wait_and_act(struct step *s) {
-    enum { CHANNEL, SIGNALS, OWN };
+    enum { CHANNEL, SIGNALS, SWITCH, OWN = SWITCH + SWITCH_POLLS };
     struct pollfd p[OWN + RELAY_POLLS] = {{s->helper.channel, POLLIN, 0}, {s->c->signals, POLLIN, 0}};
+    switch_poll(s->c->control, p + SWITCH);
     relay_poll(&s->relay, p + OWN);
     int n = poll(p, ELEMENTS(p), next_timeout(s));
     if (n < 0 && errno != EINTR) { /* without it nothing would be heard any more: not a thing to go on after */
-        broken_by(s, "cannot be listened to: poll fails");
+        step_broken_by(s, "cannot be listened to: poll fails");
         s->channel_done = true;
         syscall(SYS_pidfd_send_signal, s->helper.pidfd, SIGKILL, NULL, 0);
     }
@@ -340,6 +345,7 @@ static void wait_and_act(struct step *s) {
             hear_signals(s);
         if (p[CHANNEL].revents && !s->channel_done)
             hear(s);
+        switch_serve(s->c->control, p + SWITCH, s);
     }
     if (s->relay.exceeded && s->state == STEP_RUNNING)
         kill_step(s, LAUNCH_BY_OUTPUT);
@@ -349,6 +355,7 @@ static void wait_and_act(struct step *s) {
 void step_converse(struct step *s) {
     while (s->state != STEP_OVER && !s->channel_done)
         wait_and_act(s);
+    switch_step_over(s->c->control);
     terminal_restore();
     relay_drain(&s->relay);
 }

@@ -12,6 +12,7 @@
 #include "control/place.h"
 #include "control/relay.h"
 #include "control/stop.h"
+#include "control/switch.h"
 #include "plan/plan.h"
 
 /* What all steps of a run share. */
@@ -25,7 +26,8 @@ struct step_context {
     struct sink *sinks[RELAY_STREAM_N];
     int input;    /* our standard input */
     int window;   /* our terminal, for its size; -1 = none */
-    bool stopped; /* a signal asked for the end of the run */
+    bool stopped; /* a signal, or `doorward stop`, asked for the end of the run */
+    struct run_switch *control; /* NULL = none */
 };
 
 struct step_result {

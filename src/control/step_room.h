@@ -32,6 +32,9 @@ struct step {
     struct relay relay;
     struct collect_space space;
     json_t *groups, *denied;
+    bool frozen, asked_frozen, asked_thaw, asked_count; /* asked: the launcher has not answered yet */
+    bool hold_clock;
+    uint32_t freezer;  /* uid who asked */
     char refusal[512]; /* harmless on a terminal */
     struct stop_facts facts;
     struct error why; /* of what failed */
@@ -43,6 +46,21 @@ int step_record(struct step *s, const char *type, json_t *body, enum journal_syn
 
 /* Writes plan-STEP.json into the run's folder. */
 int step_keep_plan(struct step *s, struct error *err);
+
+/* Tells the launcher; 0 or -errno. */
+int step_tell(struct step *s, uint16_t type);
+int step_tell_u32(struct step *s, uint16_t type, uint32_t v);
+/* An operator asks for the end, by a signal or by the control socket; `now`: without a moment for the worker. */
+void step_ask_to_stop(struct step *s, int number, bool now);
+/* The deadline is the launcher's; this one is for a launcher that does not act, and stands still while the clock is held. */
+void step_set_deadline(struct step *s);
+int step_broken_by(struct step *s, const char *what);
+
+/* switching.c: the launcher's answers to what the switch asked of it. */
+int step_on_frozen(struct step *s, struct wire_message *m);
+int step_on_thawed(struct step *s, struct wire_message *m);
+int step_on_undone(struct step *s, struct wire_message *m);
+int step_on_figures(struct step *s, struct wire_message *m);
 
 /* Talks to the launcher until the step is over, or the channel is of no more use. */
 void step_converse(struct step *s);

@@ -156,17 +156,18 @@ static bool at_usual_place(const char *groups, int kind, const char *name, char 
     struct statfs fs;
     const char *own = own_path(groups, v1_controllers[kind], &n);
     _cleanup_free_ char *parent = NULL;
+    bool v2 = kind == CGROUP_V2;
     if (!own)
         return false;
     if (n == 1) /* "/" */
         n = 0;
-    if (asprintf(&parent, "/sys/fs/cgroup/%s%.*s", v1_controllers[kind], (int)n, own) < 0 || statfs(parent, &fs) < 0 ||
-        fs.f_type != CGROUP_SUPER_MAGIC)
+    if (asprintf(&parent, "/sys/fs/cgroup/%s%.*s", v2 ? "unified" : v1_controllers[kind], (int)n, own) < 0 ||
+        statfs(parent, &fs) < 0 || fs.f_type != (v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC))
         return false;
     return asprintf(ret, "%s/%s", parent, name) >= 0;
 }
 
-/* v1 as most hosts that have it lay it out; a v2 tree beside it (hybrid) is not used then. */
+/* v1 as most hosts that have it lay it out; a v2 tree beside it (hybrid) serves to freeze, when that is asked for. */
 static bool find_usual(const char *groups, const char *name, struct cgroup *ret) {
     for (int k = 0; k < CGROUP_V2; k++) {
         if (at_usual_place(groups, k, name, &ret->path[k]))
@@ -174,6 +175,7 @@ static bool find_usual(const char *groups, const char *name, struct cgroup *ret)
         cgroup_free(ret);
         return false;
     }
+    at_usual_place(groups, CGROUP_V2, name, &ret->path[CGROUP_V2]);
     return true;
 }
 
@@ -306,6 +308,12 @@ void cgroup_figures(const struct cgroup *g, struct cgroup_figures *f) {
     f->processes_peak = plain(pids, "pids.peak");
     /* cpu.stat of a v2 group carries usage even where the tree has no controller. */
     f->cpu_us = keyed(g->dir[CGROUP_V2], "cpu.stat", "usage_usec");
+}
+
+void cgroup_figures_now(const struct cgroup *g, struct cgroup_figures *f) {
+    cgroup_figures(g, f);
+    f->memory_peak = plain(folder_of(g, CGROUP_V1_MEMORY), g->v2_controls ? "memory.current" : "memory.usage_in_bytes");
+    f->processes_peak = plain(folder_of(g, CGROUP_V1_PIDS), "pids.current");
 }
 
 /* Ends the members of a v1 folder. Each is held by pidfd first and looked up again, so that a number which was recycled

@@ -51,6 +51,9 @@ int cgroup_entries(const struct cgroup *g, int ret_fds[CGROUP_N]);
 /* Reads the kernel's counters. */
 void cgroup_figures(const struct cgroup *g, struct cgroup_figures *ret);
 
+/* The same at this moment: memory_peak and processes_peak are what is used now. */
+void cgroup_figures_now(const struct cgroup *g, struct cgroup_figures *ret);
+
 /* Ends everything in the group folder `path` (v2: cgroup.kill; v1: each member by pidfd, again until none is left),
  * then removes it. 0, also when it is not there; -EBUSY when something survived for two seconds. Only folders whose
  * last component begins with "doorward-" are touched: anything else is -EINVAL. */

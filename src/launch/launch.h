@@ -63,6 +63,7 @@ struct launch {
     pid_t init;
     int pidfd, inner, build, listener;
     int loopback;      /* INNER_LISTENER; -1 once the interface is up */
+    int freezer;       /* a v2 group made to freeze in; -1 where none was needed */
     bool running;      /* the worker was let go */
     uint64_t begun_us; /* CLOCK_MONOTONIC when the worker began to run */
     struct launch_end end;
@@ -201,6 +202,28 @@ void denied_flush(struct launch *l);
 
 /* memory.c: the memory of all processes of the step and of the space, in bytes, where no control group counts it. */
 uint64_t memory_watch(const struct launch *l);
+
+/* tree.c: calls `visit` for init (depth 0), the reaper (1) and everything below. The tree may change meanwhile. */
+typedef void (*tree_visit)(void *data, pid_t parent, pid_t pid, int depth);
+void tree_each(pid_t init, tree_visit visit, void *data);
+/* Reads /proc/PID/`name` into `to`, NUL-terminated; how many bytes, or negative. */
+ssize_t tree_read(pid_t pid, const char *name, char *to, size_t room);
+/* State and parent in the text of /proc/PID/stat; what follows the state, or NULL for a text that is none. */
+const char *tree_stat(char *text, char *ret_state, pid_t *ret_parent);
+
+/* freeze.c: stops every process of the step and confirms it. */
+enum frozen_by { FROZEN_BY_CGROUP, FROZEN_BY_SIGNALS };
+struct frozen {
+    enum frozen_by by;
+    uint32_t processes;
+    uint64_t took_us;
+};
+/* 0 when nothing of the worker runs any more; or -errno with words, and the step goes on as before. */
+int freeze_step(struct launch *l, struct frozen *ret, struct error *err);
+int freeze_undo(struct launch *l, const struct frozen *f, struct error *err);
+
+/* figures.c: what the step uses now. */
+void figures_now(struct launch *l, struct launch_figures *ret);
 
 /* A note for the record, shown to a person ("disk is held in memory ..."). */
 void launch_note(struct launch *l, const char *format, ...) _printf_(2, 3);

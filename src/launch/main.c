@@ -246,6 +246,11 @@ static int finish(struct launch *l, int result, struct error *err) {
     gather_figures(l);
     denied_flush(l);
     int groups = cgroup_remove(&l->group);
+    if (l->freezer >= 0) {
+        l->freezer = fd_close(l->freezer);
+        int r2 = cgroup_clean(l->group.path[CGROUP_V2]);
+        groups = groups < 0 ? groups : r2;
+    }
     if (r == 0 && groups < 0)
         r = error_errno(&late, groups, "the step's control groups cannot be removed");
     if (result < 0 && !l->running) {
@@ -298,7 +303,8 @@ int main(void) {
                         .inner = -1,
                         .build = -1,
                         .listener = -1,
-                        .loopback = -1};
+                        .loopback = -1,
+                        .freezer = -1};
     l.group = (struct cgroup){.dir = {-1, -1, -1, -1}};
     l.end = (struct launch_end){.memory_peak = UINT64_MAX};
     l.root = geteuid() == 0;

@@ -36,6 +36,9 @@ struct watch {
     bool go;        /* the worker was let go */
     bool told;      /* init has reported the worker's end */
     bool watched;   /* memory is watched here */
+    bool is_frozen;
+    struct frozen frozen;
+    uint64_t frozen_at_us, held_ms; /* held: what was left of the deadline, 0 = it goes on */
     unsigned refusals;
 };
 
@@ -331,10 +334,86 @@ static int on_kill(struct watch *w) {
     return 0;
 }
 
+/* --- the operator's switch --- */
+
+static int tell_undone(struct watch *w, const struct error *err) {
+    struct launch *l = w->l;
+    wire_begin(&l->m, LAUNCH_UNDONE);
+    wire_put_u32(&l->m, (uint32_t)-err->code);
+    wire_put_text(&l->m, err->message);
+    return wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
+/* Takes what is left of the deadline off the timer, or puts it back. */
+static void hold_clock(struct watch *w) {
+    struct itimerspec left = {0}, none = {0};
+    int fd = w->waits[W_DEADLINE].fd;
+    if (fd < 0 || timerfd_settime(fd, 0, &none, &left) < 0)
+        return;
+    w->held_ms = (uint64_t)left.it_value.tv_sec * 1000 + (uint64_t)left.it_value.tv_nsec / 1000000 + 1;
+}
+
+static void resume_clock(struct watch *w) {
+    struct itimerspec when = {
+        .it_value = {(time_t)(w->held_ms / 1000), (long)(w->held_ms % 1000) * 1000000},
+    };
+    if (w->held_ms)
+        timerfd_settime(w->waits[W_DEADLINE].fd, 0, &when, NULL);
+    w->held_ms = 0;
+}
+
+static int on_freeze(struct watch *w) {
+    static const char *const by[] = {[FROZEN_BY_CGROUP] = "cgroup-v2", [FROZEN_BY_SIGNALS] = "signals"};
+    struct launch *l = w->l;
+    struct error err = {0};
+    uint32_t hold = wire_get_u32(&l->m);
+    if (wire_end(&l->m) < 0 || hold > 1 || w->is_frozen || !l->running)
+        return -EPROTO;
+    if (freeze_step(l, &w->frozen, &err) < 0)
+        return tell_undone(w, &err);
+    w->is_frozen = true;
+    w->frozen_at_us = clock_monotonic_us();
+    if (hold)
+        hold_clock(w);
+    wire_begin(&l->m, LAUNCH_FROZEN);
+    wire_put_text(&l->m, by[w->frozen.by]);
+    wire_put_u32(&l->m, w->frozen.processes);
+    wire_put_u64(&l->m, w->frozen.took_us);
+    return wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
+static int on_thaw(struct watch *w) {
+    struct launch *l = w->l;
+    struct error err = {0};
+    if (wire_end(&l->m) < 0 || !w->is_frozen)
+        return -EPROTO;
+    if (freeze_undo(l, &w->frozen, &err) < 0)
+        return tell_undone(w, &err);
+    w->is_frozen = false;
+    resume_clock(w);
+    wire_begin(&l->m, LAUNCH_THAWED);
+    wire_put_u64(&l->m, clock_monotonic_us() - w->frozen_at_us);
+    return wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
+static int on_count(struct watch *w) {
+    struct launch *l = w->l;
+    struct launch_figures f;
+    if (wire_end(&l->m) < 0)
+        return -EPROTO;
+    figures_now(l, &f);
+    wire_begin(&l->m, LAUNCH_FIGURES);
+    launch_put_figures(&l->m, &f);
+    return wire_send(LAUNCH_CHANNEL, &l->m);
+}
+
 static const struct {
     enum launch_type type;
     int (*handle)(struct watch *w);
-} channel_rows[] = {{LAUNCH_SIGNAL, on_signal}, {LAUNCH_KILL, on_kill}};
+} channel_rows[] = {
+    {LAUNCH_SIGNAL, on_signal}, {LAUNCH_KILL, on_kill},   {LAUNCH_FREEZE, on_freeze},
+    {LAUNCH_THAW, on_thaw},     {LAUNCH_COUNT, on_count},
+};
 
 static int from_controller(struct watch *w) {
     struct launch *l = w->l;

@@ -129,7 +129,7 @@ static void fake_controller(int fd) {
  * more when the test's own part failed. */
 static void launcher(void) {
     static struct launch l = {
-        .space = -1, .pidfd = -1, .listener = -1, .loopback = -1, .group = {.dir = {-1, -1, -1, -1}}};
+        .space = -1, .pidfd = -1, .listener = -1, .loopback = -1, .freezer = -1, .group = {.dir = {-1, -1, -1, -1}}};
     struct error err = {0};
     int inner[2], build[2], channel[2];
     alarm(SECONDS_MOST);

@@ -1,6 +1,18 @@
 /* launch.c: see launch.h. runs in: controller, launcher */
 #include "wire/launch.h"
 
+void launch_put_figures(struct wire_message *m, const struct launch_figures *f) {
+    const uint64_t longs[] = {f->memory, f->processes, f->cpu_us, f->disk, f->files, f->wall_us};
+    for (size_t i = 0; i < ELEMENTS(longs); i++)
+        wire_put_u64(m, longs[i]);
+}
+
+void launch_get_figures(struct wire_message *m, struct launch_figures *f) {
+    uint64_t *longs[] = {&f->memory, &f->processes, &f->cpu_us, &f->disk, &f->files, &f->wall_us};
+    for (size_t i = 0; i < ELEMENTS(longs); i++)
+        *longs[i] = wire_get_u64(m);
+}
+
 void launch_put_end(struct wire_message *m, const struct launch_end *e) {
     const uint32_t words[] = {e->reason, e->how, e->value, e->init_status, e->disk_full};
     const uint64_t longs[] = {e->oom_kills, e->process_denials, e->memory_peak, e->processes_peak,

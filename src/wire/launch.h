@@ -7,7 +7,8 @@
  *   CREATE                       ->              (the controller has them on record)
  *                                <-     [TERMINAL], ENFORCED (what is in force, read back from the kernel), SPACE*
  *                                <-     STARTED, DENIED*, REFUSAL
- *   SIGNAL*, KILL                ->
+ *   SIGNAL*, FREEZE, THAW, COUNT, KILL ->
+ *                                <-     FROZEN, THAWED, UNDONE, FIGURES: one answer to each of FREEZE, THAW, COUNT
  *                                <-     ENDED    everything of the step is gone; then end of file
  *   at any time before STARTED:  <-     FAILED   nothing ran; then end of file
  *
@@ -32,6 +33,9 @@ enum launch_type {
     LAUNCH_SIGNAL, /* u32 signal number: deliver to the worker's main process */
     LAUNCH_KILL,   /* u32 enum launch_reason: end the step now */
     LAUNCH_BEGIN,  /* u32 first of this run's host ids (0 as an ordinary user): a START will follow */
+    LAUNCH_FREEZE, /* u32 1: the deadline waits until THAW */
+    LAUNCH_THAW,   /* - */
+    LAUNCH_COUNT,  /* - */
     LAUNCH_CLEAN, /* u32 n, n x text path of a cgroup folder: kill what is in it, remove it; answered by ENDED or FAILED */
 
     /* launcher -> controller */
@@ -47,6 +51,10 @@ enum launch_type {
     LAUNCH_TERMINAL, /* fd: the master side */
     LAUNCH_DENIED,   /* text system call or attempt, u64 times since the last record of it */
     LAUNCH_REFUSAL,  /* text reason that the worker declared (`dw refuse`); a claim */
+    LAUNCH_FROZEN,   /* text by what ("cgroup-v2", "signals"), u32 processes, u64 microseconds that it took */
+    LAUNCH_THAWED,   /* u64 microseconds that it was frozen */
+    LAUNCH_UNDONE,   /* u32 errno, text: FREEZE or THAW could not be done; the step is as it was */
+    LAUNCH_FIGURES,  /* struct launch_figures, see launch_put_figures */
     LAUNCH_ENDED,    /* struct launch_end, see launch_put_end */
     LAUNCH_FAILED,   /* u32 errno, text message (door, object, rule, remedy) */
 };
@@ -88,6 +96,18 @@ struct launch_end {
     uint32_t disk_full;       /* 1: the space had no block, 2: no inode, 3: neither, left at the end */
     char detail[512];         /* for a person; "" = nothing to add */
 };
+
+/* What a step uses at this moment; UINT64_MAX = not known on this host. */
+struct launch_figures {
+    uint64_t memory;    /* bytes */
+    uint64_t processes; /* processes and threads of the worker, where a group counts them; else processes */
+    uint64_t cpu_us;
+    uint64_t disk, files; /* bytes and inodes in the space */
+    uint64_t wall_us;     /* since the worker's start */
+};
+
+void launch_put_figures(struct wire_message *m, const struct launch_figures *f);
+void launch_get_figures(struct wire_message *m, struct launch_figures *ret);
 
 void launch_put_end(struct wire_message *m, const struct launch_end *e);
 /* Values out of their enum break the message. */
