@@ -215,6 +215,20 @@ check("findings have ids and reasons", answer.returncode == 0 and found["root-us
 check("--strict asks for acceptance", doorward("check", "--strict", risky).returncode == 1
       and doorward("check", "--strict", good).returncode == 0)
 
+# Variables that carry authority or load code never pass unasked (inputs.py); who lists one is told.
+CARRIERS = ["SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_DIR", "GIT_SSH_COMMAND", "AWS_PROFILE",
+            "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY",
+            "WAYLAND_DISPLAY", "XAUTHORITY", "GPG_AGENT_INFO", "GITHUB_TOKEN", "NPM_CONFIG_USERCONFIG", "LD_PRELOAD", "PYTHONPATH",
+            "NODE_OPTIONS", "BASH_ENV", "KRB5CCNAME", "CONTAINER_HOST"]
+carried = write("carried.yaml", HEAD + f"    pass-env: [{', '.join(CARRIERS)}]\n    env: {{CLOUDSDK_CONFIG: /x}}\n")
+usual = dict(environment)
+environment.update({name: "/nowhere" for name in CARRIERS if name not in environment})
+found = json.loads(doorward("check", carried, "--json").stdout)["findings"]
+told = [f["message"].split()[0] for f in found if f["id"] in ("authority-variable", "secret-variable")]
+check("check tells of each listed variable that carries authority", sorted(set(told)) == sorted([*CARRIERS, "CLOUDSDK_CONFIG"]), told)
+environment.clear()
+environment.update(usual)
+
 # The size of a policy is no reason to be slow.
 os.mkdir(base + "/many")
 lines = [HEAD + "    inputs:\n"]

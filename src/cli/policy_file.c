@@ -34,6 +34,19 @@ static int resolve(void *data, const char *base, const char *path, char **ret_pa
     return 0;
 }
 
+static int read_file(void *data, const char *base, const char *path, size_t max, char **ret, size_t *ret_n,
+                     struct error *err) {
+    struct stat st;
+    (void)data;
+    _cleanup_fd_ int folder = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_fd_ int fd = folder < 0 ? -errno : fd_open_beneath(folder, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0)
+        return error_errno(err, fd, "%s", path);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return error_set(err, -EINVAL, "%s is no regular file", path);
+    return fd_read_file(fd, max, ret, ret_n, err);
+}
+
 static const char *variable(void *data, const char *name) {
     (void)data;
     return getenv(name);
@@ -42,6 +55,7 @@ static const char *variable(void *data, const char *name) {
 void cli_host(const struct place *place, struct policy_host *ret) {
     const char *home = getenv("HOME");
     *ret = (struct policy_host){.resolve = resolve,
+                                .read = read_file,
                                 .variable = variable,
                                 .home = home && *home ? realpath(home, NULL) : NULL,
                                 .state = place->state,

@@ -46,6 +46,7 @@ struct plan_input {
     char **exclude; /* gitignore patterns, relative to the source; NULL for none */
     char **only;    /* gitignore patterns; when not empty, what no pattern matches is not there */
     bool sensitive; /* the policy said `sensitive: true` */
+    bool private;   /* `label: private`: must not leave except through named exports */
 };
 
 /* PLAN_LIMIT_x order is the order of print and journal. Zero is a valid cap only where said. */

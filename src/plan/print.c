@@ -87,6 +87,7 @@ static void put_inputs(struct buf *b, const struct plan *p) {
         buf_printf(b, ", %s", input_words[in->kind]);
         put_list(b, "; without ", in->exclude);
         put_list(b, "; only ", in->only);
+        buf_puts(b, in->private ? "; private: leaves through the exports below and in no other way" : "");
         buf_puts(b, in->sensitive ? "; SENSITIVE, named so by the policy\n" : "\n");
     }
 }

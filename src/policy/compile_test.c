@@ -98,6 +98,46 @@ TEST(everything_a_step_says_is_in_its_plan) {
     CHECK(p.degrade_wall[PLAN_WALL_LANDLOCK] && p.degrade_limit[PLAN_MEMORY] && !p.degrade_wall[PLAN_WALL_SECCOMP]);
 }
 
+#define GIT(target, path) STEP "    inputs: {" target ": {overlay: " path ", git: true, label: private}}\n"
+
+TEST(git_adds_the_repository_where_git_looks_for_it) {
+    _cleanup_plan_ struct plan p = {0}, q = {0}, r = {0};
+    struct error err = {0};
+    CHECK_EQ(compile(GIT("/work", "/data/tree"), &p, &err), 0);
+    CHECK_EQ(p.n_inputs, 2);
+    CHECK_STR(p.inputs[0].target, "/data/main/.git");
+    CHECK_STR(p.inputs[0].source, "/data/main/.git");
+    CHECK(p.inputs[0].kind == PLAN_OVERLAY && p.inputs[0].directory && p.inputs[0].private);
+    CHECK_STR(p.inputs[1].target, "/work");
+    CHECK_EQ(compile(GIT("/work/lib", "/data/main/lib"), &q, &err), 0);
+    CHECK_EQ(q.n_inputs, 2);
+    CHECK_STR(q.inputs[0].target, "/work/.git/modules/lib");
+    CHECK_STR(q.inputs[0].source, "/data/main/.git/modules/lib");
+    CHECK_EQ(compile(GIT("/work", "/data/main"), &r, &err), 0);
+    CHECK_EQ(r.n_inputs, 1);
+}
+
+TEST(git_is_not_led_astray) {
+    static const char at[] = "t.yaml:6:31: steps.main.inputs[\"/work\"].overlay: git: true";
+    static const char *const rows[][2] = {
+        {"/data/thief", "does not name this folder as its worktree"},
+        {"/data/stray", "neither a linked worktree's place nor a submodule's"},
+        {"/data/odd", ".git is a file that does not say \"gitdir: PATH\""},
+        {"/data/tool", "there is no .git in /data/tool"},
+        {"/data/main/lib", "it must stand at a path that ends with /lib, as /work/lib does"},
+    };
+    for (size_t i = 0; i < ELEMENTS(rows); i++) {
+        _cleanup_buf_ struct buf text = {0};
+        _cleanup_plan_ struct plan p = {0};
+        struct error err = {0};
+        buf_printf(&text, GIT("/work", "%s"), rows[i][0]);
+        int r = compile(text.bytes, &p, &err);
+        if (r != -EINVAL || strncmp(err.message, at, strlen(at)) != 0 || !strstr(err.message, rows[i][1]))
+            printf("# %s: %d %s\n", rows[i][0], r, err.message);
+        CHECK(r == -EINVAL && !strncmp(err.message, at, strlen(at)) && strstr(err.message, rows[i][1]));
+    }
+}
+
 #define INPUT(target, key, path) STEP "    inputs: {" target ": {" key ": " path "}}\n"
 #define READ(path)               INPUT("/in/x", "read", path)
 

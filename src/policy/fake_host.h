@@ -47,6 +47,19 @@ static const struct fake_path fake_paths[] = {
     {"/tmp/agent", POLICY_FOLDER, NULL},
     {"/run/docker.sock", POLICY_SOCKET, NULL},
     {"/data/fifo", POLICY_OTHER, NULL},
+    {"/data/main", POLICY_FOLDER, NULL},
+    {"/data/main/.git", POLICY_FOLDER, NULL},
+    {"/data/main/.git/modules/lib", POLICY_FOLDER, NULL},
+    {"/data/main/lib", POLICY_FOLDER, NULL},
+    {"/data/main/lib/.git", POLICY_FILE, NULL},
+    {"/data/tree", POLICY_FOLDER, NULL},
+    {"/data/tree/.git", POLICY_FILE, NULL},
+    {"/data/thief", POLICY_FOLDER, NULL},
+    {"/data/thief/.git", POLICY_FILE, NULL},
+    {"/data/stray", POLICY_FOLDER, NULL},
+    {"/data/stray/.git", POLICY_FILE, NULL},
+    {"/data/odd", POLICY_FOLDER, NULL},
+    {"/data/odd/.git", POLICY_FILE, NULL},
 };
 
 static int fake_resolve(void *data, const char *base, const char *path, char **ret_path, enum policy_type *ret_type,
@@ -71,6 +84,30 @@ static int fake_resolve(void *data, const char *base, const char *path, char **r
     return error_errno(err, -ENOENT, "%s", b.bytes ? b.bytes : "");
 }
 
+/* What a linked worktree and a submodule of a made-up host say, and a .git that leads astray. */
+static const char *const fake_files[][2] = {
+    {"/data/tree/.git", "gitdir: /data/main/.git/worktrees/tree\n"},
+    {"/data/main/.git/worktrees/tree/gitdir", "/data/tree/.git\n"},
+    {"/data/main/.git/worktrees/tree/commondir", "../..\n"},
+    {"/data/thief/.git", "gitdir: /data/main/.git/worktrees/tree\n"},
+    {"/data/main/lib/.git", "gitdir: ../.git/modules/lib\n"},
+    {"/data/stray/.git", "gitdir: /home/me/.ssh\n"},
+    {"/data/odd/.git", "/data/main/.git\n"},
+};
+
+static int fake_read(void *data, const char *base, const char *path, size_t max, char **ret, size_t *ret_n,
+                     struct error *err) {
+    _cleanup_buf_ struct buf b = {0};
+    buf_printf(&b, "%s/%s", base, path);
+    for (size_t i = 0; b.bytes && i < ELEMENTS(fake_files); i++)
+        if (!strcmp(fake_files[i][0], b.bytes)) {
+            *ret_n = strlen(fake_files[i][1]);
+            *ret = strdup(fake_files[i][1]);
+            return *ret ? 0 : -ENOMEM;
+        }
+    return error_errno(err, -ENOENT, "%s", path);
+}
+
 static const char *fake_variable(void *data, const char *name) {
     static const char *const variables[][2] = {{"TERM", "xterm-256color"},
                                                {"EDITOR", "vi"},
@@ -85,6 +122,7 @@ static const char *fake_variable(void *data, const char *name) {
 
 static const struct policy_host fake_host = {
     .resolve = fake_resolve,
+    .read = fake_read,
     .variable = fake_variable,
     .home = "/home/me",
     .state = "/home/me/.local/state/doorward",

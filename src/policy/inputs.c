@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "policy/compile.h"
+#include "policy/git.h"
 
 enum { SHOWN = 200 };
 
@@ -31,6 +32,8 @@ static int check_type(struct compile *c, const struct policy_input *in, const ch
         return BAD(in, "%s is a file, and an overlay needs a folder: use copy (writable) or read", safe);
     if (type == POLICY_FILE && (in->exclude || in->only))
         return BAD(in, "%s is a file, and exclude and only are for folders", safe);
+    if (type == POLICY_FILE && in->git)
+        return BAD(in, "%s is a file, and git is for folders", safe);
     if (type == POLICY_SOCKET)
         return BAD(in,
                    "%s is a socket, and who listens there acts with rights of its own: this version of doorward lets "
@@ -67,10 +70,80 @@ static int compile_input(struct compile *c, const struct policy_input *in, struc
         return bad;
     ret->directory = type == POLICY_FOLDER;
     ret->sensitive = in->sensitive;
+    ret->private = in->label == LABEL_PRIVATE;
     ret->target = strdup(in->is.name);
     if (!ret->target || strv_copy(in->exclude, &ret->exclude) < 0 || strv_copy(in->only, &ret->only) < 0)
         return compile_out_of_memory(c);
     return 0;
+}
+
+/* -- git: true -- */
+
+/* Something stands at `path` inside already, and it is `source`. */
+static bool is_there(const struct compile *c, const char *path, const char *source) {
+    const struct plan_input *above = plan_input_at(&c->plan, path);
+    if (!above)
+        return false;
+    size_t n = strlen(above->source) == 1 ? 0 : strlen(above->source);
+    return !strncmp(above->source, source, n) && !strcmp(source + n, path + strlen(above->target));
+}
+
+/* The repository of a linked worktree or a submodule becomes an input like any other: it is refused where it is sensitive,
+ * and stands in the plan. It is read-only where the worktree is. */
+static int add_repository(struct compile *c, size_t index) {
+    const struct policy_input *named = c->inputs[index];
+    const struct plan_input *in = &c->plan.inputs[index];
+    _cleanup_git_place_ struct git_place g = {0};
+    struct error err = {0};
+    char safe[SHOWN];
+    if (git_find(c->host, in->source, in->target, &g) < 0)
+        return compile_out_of_memory(c);
+    if (g.kind == GIT_NONE)
+        return BAD(named, "git: true, and there is no .git in %s: remove the key",
+                   str_safe(safe, sizeof(safe), in->source));
+    if (g.kind == GIT_STRANGE)
+        return BAD(named, "git: true: %s", g.why);
+    if (g.kind == GIT_WITHIN || is_there(c, g.inside, g.outside))
+        return 0;
+    int bad = check_sensitive(
+        c,
+        &(struct policy_input){.is = named->is,
+                               .from = {named->from[PLAN_READ], named->from[PLAN_OVERLAY], named->from[PLAN_COPY]}},
+        g.outside);
+    if (bad == 0 && plan_target_check(g.inside, &err) < 0)
+        bad = BAD(named, "git: true: git looks for its repository where .git says, and %s", err.message);
+    if (bad < 0)
+        return bad;
+    struct plan_input *more = &c->plan.inputs[c->plan.n_inputs];
+    *more = (struct plan_input){
+        .kind = in->kind == PLAN_READ ? PLAN_READ : PLAN_OVERLAY, .directory = true, .private = in->private};
+    more->source = TAKE_PTR(g.outside);
+    more->target = TAKE_PTR(g.inside);
+    c->inputs[c->plan.n_inputs++] = named;
+    return 0;
+}
+
+/* Additions go where they belong in the order of targets. */
+static void move_to_place(struct compile *c, size_t from) {
+    const struct plan_input in = c->plan.inputs[from];
+    const struct policy_input *named = c->inputs[from];
+    for (; from > 0 && strcmp(c->plan.inputs[from - 1].target, in.target) > 0; from--) {
+        c->plan.inputs[from] = c->plan.inputs[from - 1];
+        c->inputs[from] = c->inputs[from - 1];
+    }
+    c->plan.inputs[from] = in;
+    c->inputs[from] = named;
+}
+
+static int add_repositories(struct compile *c) {
+    const size_t n = c->plan.n_inputs;
+    int bad = 0;
+    for (size_t i = 0; i < n && bad == 0; i++)
+        if (c->inputs[i]->git)
+            bad = add_repository(c, i);
+    for (size_t i = n; i < c->plan.n_inputs; i++)
+        move_to_place(c, i);
+    return bad;
 }
 
 /* The input that holds the target of input `index`: the nearest above it, or NULL. */
@@ -139,8 +212,8 @@ int compile_inputs(struct compile *c) {
     int bad = 0;
     if (n == 0)
         return 0;
-    c->inputs = calloc(n, sizeof(struct policy_input *));
-    c->plan.inputs = calloc(n, sizeof(*c->plan.inputs));
+    c->inputs = calloc(2 * n, sizeof(struct policy_input *)); /* each may add one, see add_repository */
+    c->plan.inputs = calloc(2 * n, sizeof(*c->plan.inputs));
     if (!c->inputs || !c->plan.inputs)
         return compile_out_of_memory(c);
     for (size_t i = 0; i < n; i++)
@@ -148,7 +221,9 @@ int compile_inputs(struct compile *c) {
     qsort(c->inputs, n, sizeof(struct policy_input *), by_target);
     for (size_t i = 0; i < n && bad == 0; i++, c->plan.n_inputs = i)
         bad = compile_input(c, c->inputs[i], &c->plan.inputs[i]);
-    for (size_t i = 0; i < n && bad == 0; i++)
+    if (bad == 0)
+        bad = add_repositories(c);
+    for (size_t i = 0; i < c->plan.n_inputs && bad == 0; i++)
         bad = check_stand(c, i);
     return bad;
 }

@@ -111,6 +111,7 @@ static const struct text_form reason_form = {0};
 /* -- words -- */
 
 static const struct words roots = {(const char *const[]){"host", NULL}, (const char *const[]){"oci", "dir", NULL}};
+static const struct words labels = {(const char *const[]){"public", "private", NULL}, NULL};
 static const struct words users = {(const char *const[]){"agent", "root", NULL}, NULL};
 static const struct words boundaries = {(const char *const[]){"namespace", NULL},
                                         (const char *const[]){"gvisor", "microvm", NULL}};
@@ -183,8 +184,14 @@ static const struct rule input_rows[] = {
     {"sensitive", &type_bool, offsetof(struct policy_input, sensitive),
      "true lets in what is refused otherwise: /, home folders, keys, sockets, doorward's own folders. Default false",
      NULL, false},
+    {"label", &type_word, offsetof(struct policy_input, label),
+     "private: must not leave except through named exports. Default public", &labels, false},
+    {"git", &type_bool, offsetof(struct policy_input, git),
+     "true adds the repository that a linked worktree or a submodule belongs to, at the path that its .git says. "
+     "Default "
+     "false",
+     NULL, false},
     {"artifact", NULL, 0, "an approved export of an earlier step", NULL, false},
-    {"label", NULL, 0, "private: must not leave except through named exports", NULL, false},
     {"scan", NULL, 0, "looks for secrets in the input", NULL, false},
     {"digest", NULL, 0, "how the folder's content is recorded", NULL, false},
     {0},

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "plan/ignore.h"
 #include "policy/finding.h"
+#include "policy/git.h"
 #include "policy/model.h"
 
 struct lint {
@@ -141,6 +142,40 @@ static void lint_sensitive(struct lint *l) {
                  "the input at %s is not checked for being sensitive", str_safe(safe, sizeof(safe), items[i].is.name));
 }
 
+/* A path inside at or below which an input of the step stands or may stand. */
+static bool is_covered(const struct lint *l, const char *path) {
+    const struct policy_input *items = l->step->inputs.items;
+    for (size_t i = 0; i < l->step->inputs.n; i++) {
+        size_t n = strlen(items[i].is.name);
+        if (!strncmp(items[i].is.name, path, n) && (path[n] == '/' || !path[n]))
+            return true;
+    }
+    return false;
+}
+
+static void lint_git(struct lint *l) {
+    const struct policy_input *items = l->step->inputs.items;
+    for (size_t i = 0; i < l->step->inputs.n; i++) {
+        const struct policy_input *in = &items[i];
+        const char *from = in->from[PLAN_READ]      ? in->from[PLAN_READ]
+                           : in->from[PLAN_OVERLAY] ? in->from[PLAN_OVERLAY]
+                                                    : in->from[PLAN_COPY];
+        _cleanup_free_ char *source = NULL;
+        _cleanup_git_place_ struct git_place g = {0};
+        enum policy_type type = POLICY_OTHER;
+        struct error ignored = {0};
+        char safe[400];
+        if (in->git || !from || ignore_matches(in->exclude, ".git", false) ||
+            l->host->resolve(l->host->data, l->p->base, from, &source, &type, &ignored) < 0 || type != POLICY_FOLDER ||
+            git_find(l->host, source, in->is.name, &g) < 0)
+            continue;
+        if ((g.kind == GIT_WORKTREE || g.kind == GIT_MODULE) && !is_covered(l, g.inside))
+            find(l, in->is.node, "say `git: true`, which adds it copy-on-write, or leave .git out with `exclude`",
+                 "git does not work inside: the repository of this %s is %s",
+                 g.kind == GIT_WORKTREE ? "linked worktree" : "submodule", str_safe(safe, sizeof(safe), g.outside));
+    }
+}
+
 /* -- variables -- */
 
 static bool looks_secret(const char *name) {
@@ -167,7 +202,7 @@ static void lint_secret_env(struct lint *l) {
                  str_safe(safe, sizeof(safe), l->step->pass_env[i]));
 }
 
-/* Variables that are no secrets and hand over the use of one. */
+/* Variables that are no secrets and hand over the use of one, or say what the worker's programs load. */
 static bool hands_over(const char *name) {
     static const char *const names[] = {"SSH_AUTH_SOCK",
                                         "DOCKER_HOST",
@@ -181,6 +216,21 @@ static bool hands_over(const char *name) {
                                         "XAUTHORITY",
                                         "DISPLAY",
                                         "WAYLAND_DISPLAY",
+                                        "CONTAINER_HOST",
+                                        "GNUPGHOME",
+                                        "AWS_CONFIG_FILE",
+                                        "AWS_SHARED_CREDENTIALS_FILE",
+                                        "AZURE_CONFIG_DIR",
+                                        "CLOUDSDK_CONFIG",
+                                        "KRB5CCNAME",
+                                        "VAULT_ADDR",
+                                        "NPM_CONFIG_USERCONFIG",
+                                        "BASH_ENV",
+                                        "ENV",
+                                        "LD_PRELOAD",
+                                        "LD_LIBRARY_PATH",
+                                        "PYTHONPATH",
+                                        "NODE_OPTIONS",
                                         NULL};
     size_t n = strlen(name);
     return strv_contains((char *const *)names, name) || !strncmp(name, "GIT_", 4) ||
@@ -188,7 +238,14 @@ static bool hands_over(const char *name) {
 }
 
 static void lint_authority(struct lint *l) {
+    const struct policy_pair *pairs = l->step->env.items;
     char safe[100];
+    for (size_t i = 0; i < l->step->env.n; i++)
+        if (hands_over(pairs[i].is.name) && *pairs[i].value)
+            find(l, pairs[i].is.node,
+                 "do without it: what it names is not reachable inside, or is the worker's own to choose",
+                 "%s tells where authority is used, or what the worker's programs load",
+                 str_safe(safe, sizeof(safe), pairs[i].is.name));
     for (size_t i = 0; l->step->pass_env && l->step->pass_env[i]; i++)
         if (hands_over(l->step->pass_env[i]))
             find(l, member(l, "pass-env"), "do without it: what it names is not reachable inside anyway",
@@ -233,13 +290,20 @@ static void lint_accepted(struct lint *l);
 
 /* Each row concerns every step, except the last, which looks at the findings of all the others. */
 static void (*const lints[])(struct lint *l) = {
-    lint_secret_inputs, lint_sensitive, lint_secret_env, lint_authority,
-    lint_root,          lint_degraded,  lint_wide,       lint_accepted,
+    lint_secret_inputs, lint_sensitive, lint_git,  lint_secret_env, lint_authority,
+    lint_root,          lint_degraded,  lint_wide, lint_accepted,
 };
 const char *const finding_ids[] = {
-    "secret-looking-input", "sensitive-input", "secret-variable",
-    "authority-variable",   "root-user",       "degraded",
-    "wide-limit",           "accept-unused",   NULL,
+    "secret-looking-input",
+    "sensitive-input",
+    "git-elsewhere",
+    "secret-variable",
+    "authority-variable",
+    "root-user",
+    "degraded",
+    "wide-limit",
+    "accept-unused",
+    NULL,
 };
 static_assert(ELEMENTS(finding_ids) == ELEMENTS(lints) + 1, "an id per finding");
 

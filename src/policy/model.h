@@ -24,11 +24,14 @@ struct policy_pair { /* env, accept */
     const char *value;
 };
 
+enum { LABEL_PUBLIC, LABEL_PRIVATE }; /* the order of `labels` in keys.c */
+
 struct policy_input {
     struct named is;                     /* the name is the target */
     const char *from[PLAN_INPUT_KIND_N]; /* exactly one is set: read, overlay or copy */
     char **exclude, **only;
-    bool sensitive;
+    bool sensitive, git;
+    unsigned label;
 };
 
 struct policy_export {

@@ -24,6 +24,10 @@ struct policy_host {
      * file's folder, or the current one for flags; absolute). -ENOENT, -ELOOP, -EACCES, ... with the path named. */
     int (*resolve)(void *data, const char *base, const char *path, char **ret_path, enum policy_type *ret_type,
                    struct error *err);
+    /* The bytes (owned by the caller) of the regular file `path` beneath the canonical folder `base`, no link followed,
+     * at most `max`. -EFBIG, -ENOENT, -ELOOP, ... */
+    int (*read)(void *data, const char *base, const char *path, size_t max, char **ret, size_t *ret_n,
+                struct error *err);
     /* Value of an environment variable of doorward's own, or NULL (for pass-env). */
     const char *(*variable)(void *data, const char *name);
     const char *home;    /* the user's home folder, canonical, or NULL */
