@@ -52,8 +52,8 @@ static struct story_step *step_of(struct story *s, const json_t *body) {
     if (s->n_steps == STORY_STEPS_MAX)
         return NULL;
     struct story_step *step = &s->steps[s->n_steps++];
-    *step = (struct story_step){.json = json_pack("{s:s, s:[], s:[], s:[], s:[]}", "step", name, "denied", "refusals",
-                                                  "exports", "limits_hit")};
+    *step = (struct story_step){.json = json_pack("{s:s, s:[], s:[], s:[], s:[], s:[], s:[]}", "step", name, "denied",
+                                                  "refusals", "exports", "limits_hit", "inputs", "secrets")};
     json_array_append_new(json_object_get(s->json, "steps"), step->json);
     return step;
 }
@@ -124,6 +124,21 @@ static void on_export(struct story *s, struct story_step *step, const json_t *bo
     json_array_append_new(json_object_get(step->json, "exports"), e);
 }
 
+static void on_input(struct story *s, struct story_step *step, const json_t *body, const json_t *record) {
+    static const char *const keys[] = {"target", "source", "kind",    "complete", "files", "bytes", "digest",
+                                       "commit", "ref",    "changed", "changes",  "why",   NULL};
+    json_t *e = json_object();
+    copy_members(e, body, keys);
+    json_array_append_new(json_object_get(step->json, "inputs"), e);
+}
+
+static void on_secret(struct story *s, struct story_step *step, const json_t *body, const json_t *record) {
+    static const char *const keys[] = {"target", "path", "line", "rule", NULL};
+    json_t *e = json_object();
+    copy_members(e, body, keys);
+    json_array_append_new(json_object_get(step->json, "secrets"), e);
+}
+
 static void on_step_end(struct story *s, struct story_step *step, const json_t *body, const json_t *record) {
     static const char *const keys[] = {"stop", "exit", "message", "used", NULL};
     copy_members(step->json, body, keys);
@@ -158,6 +173,8 @@ static const struct {
     {"export.collected", true, on_export},
     {"export.missing", true, on_export},
     {"export.refused", true, on_export},
+    {"input.digest", true, on_input},
+    {"input.secret", true, on_secret},
     {"step.end", true, on_step_end},
     {"run.end", false, on_run_end},
     {"run.lost", false, on_run_lost},

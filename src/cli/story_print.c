@@ -8,7 +8,7 @@
 #include "cli/story.h"
 #include "cli/words.h"
 
-enum { LABEL = 12, NAME_COLUMN = 11, FIGURE_COLUMN = 10, BY_COLUMN = 11 };
+enum { LABEL = 12, NAME_COLUMN = 11, FIGURE_COLUMN = 10, BY_COLUMN = 11, COMMIT_SHOWN = 12 };
 
 static const char *text_of(const json_t *object, const char *key) {
     const char *s = json_string_value(json_object_get(object, key));
@@ -216,12 +216,46 @@ static void put_export(struct buf *b, const json_t *e) {
     buf_puts(b, json_is_true(json_object_get(e, "incomplete")) ? "  (the step did not complete)" : "");
 }
 
+/* "/work: commit 1a2b3c4d5e6f (refs/heads/main), 3 changes, sha256:..." */
+static void put_input(struct buf *b, const json_t *e) {
+    const char *commit = text_of(e, "commit"), *digest = text_of(e, "digest"), *why = text_of(e, "why");
+    const bool git = !strcmp(text_of(e, "kind"), "git");
+    put_text(b, text_of(e, "target"));
+    buf_puts(b, ": ");
+    if (git && *commit) {
+        buf_puts(b, "commit ");
+        str_put_safe(b, commit, strnlen(commit, COMMIT_SHOWN));
+        buf_puts(b, *text_of(e, "ref") ? " of " : "");
+        put_text(b, text_of(e, "ref"));
+        buf_printf(b, ", %lld changed", (long long)json_integer_value(json_object_get(e, "changes")));
+    } else {
+        buf_printf(b, "%lld files, ", (long long)json_integer_value(json_object_get(e, "files")));
+        words_size(b, (uint64_t)json_integer_value(json_object_get(e, "bytes")));
+    }
+    buf_puts(b, *digest ? "  sha256:" : "");
+    put_text(b, digest);
+    buf_puts(b, *why ? "; not complete: " : "");
+    put_text(b, why);
+}
+
+static void put_secret(struct buf *b, const json_t *e) {
+    put_text(b, text_of(e, "target"));
+    buf_puts(b, "/");
+    put_text(b, text_of(e, "path"));
+    if (json_integer_value(json_object_get(e, "line")))
+        buf_printf(b, ", line %lld", (long long)json_integer_value(json_object_get(e, "line")));
+    buf_puts(b, ": ");
+    put_text(b, text_of(e, "rule"));
+}
+
 /* The lists of a step, in the order of the page. `none` is said where an empty list is an answer. */
 static const struct {
     const char *key, *label, *none;
     void (*put)(struct buf *b, const json_t *entry);
 } lists[] = {
     {"notes", "notes", NULL, put_plain},
+    {"inputs", "inputs", NULL, put_input},
+    {"secrets", "secrets", NULL, put_secret},
     {"denied", "denied", "nothing was tried that the walls report", put_denial},
     {"refusals", "refused", NULL, put_plain},
     {"limits_hit", "limit hit", NULL, put_limit_hit},

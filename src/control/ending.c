@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "control/clean.h"
 #include "control/step_room.h"
+#include "control/surveying.h"
 
 enum {
     REAP_MS = 10000,       /* for a launcher to go that did its work */
@@ -180,12 +181,15 @@ void step_finish(struct step *s, struct step_result *ret) {
     *ret = (struct step_result){.artifacts = json_array(), .denied = json_incref(s->denied)};
     if (step_keep_plan(s, &s->why) < 0) /* before the record that has its digest; the launcher is still starting */
         s->facts.broken = s->channel_done = true;
+    else if (surveying_before(s) < 0) /* nothing is made yet: the launcher waits for its first answer */
+        s->facts.not_started = s->channel_done = true;
     step_converse(s);
     /* ENDED says that the kernel confirmed everything gone; the launcher's own exit need not be waited for before that
      * is written down. */
     bool ended = s->facts.ended && !s->facts.broken;
     if (!ended)
         confirm_gone(s);
+    surveying_finish(s);
     decide(s, &ret->stop);
     collect_all(s, ret);
     ret->used = used_json(s);

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "control/step_room.h"
+#include "control/surveying.h"
 #include "control/terminal.h"
 
 enum {
@@ -153,6 +154,7 @@ static int on_started(struct step *s, struct wire_message *m) {
     s->state = STEP_RUNNING;
     step_set_deadline(s);
     int r = step_record(s, "step.start", json_pack("{s:I}", "pid", (json_int_t)pid), JOURNAL_WRITTEN);
+    surveying_begin(s);
     if (r == 0 && s->facts.operator_asked) { /* while it was being started: nobody told the worker yet */
         s->facts.operator_asked = false;
         step_ask_to_stop(s, SIGTERM, false);
@@ -312,6 +314,8 @@ static int next_timeout(const struct step *s) {
     uint64_t at = s->kill_at && s->kill_at < s->give_up_at ? s->kill_at : s->give_up_at, now = now_ms();
     if (!s->give_up_at)
         at = s->kill_at;
+    if (surveying_at(s) && (!at || surveying_at(s) < at))
+        at = surveying_at(s);
     if (!at)
         return -1;
     return at <= now ? 0 : at - now > INT_MAX ? INT_MAX : (int)(at - now);
@@ -329,8 +333,9 @@ static void check_time(struct step *s) {
 }
 
 static void wait_and_act(struct step *s) {
-    enum { CHANNEL, SIGNALS, SWITCH, OWN = SWITCH + SWITCH_POLLS };
-    struct pollfd p[OWN + RELAY_POLLS] = {{s->helper.channel, POLLIN, 0}, {s->c->signals, POLLIN, 0}};
+    enum { CHANNEL, SIGNALS, SURVEYOR, SWITCH, OWN = SWITCH + SWITCH_POLLS };
+    struct pollfd p[OWN + RELAY_POLLS] = {
+        {s->helper.channel, POLLIN, 0}, {s->c->signals, POLLIN, 0}, surveying_poll(s)};
     switch_poll(s->c->control, p + SWITCH);
     relay_poll(&s->relay, p + OWN);
     int n = poll(p, ELEMENTS(p), next_timeout(s));
@@ -347,6 +352,7 @@ static void wait_and_act(struct step *s) {
             hear(s);
         switch_serve(s->c->control, p + SWITCH, s);
     }
+    surveying_serve(s, &p[SURVEYOR]);
     if (s->relay.exceeded && s->state == STEP_RUNNING)
         kill_step(s, LAUNCH_BY_OUTPUT);
     check_time(s);
@@ -441,6 +447,7 @@ struct step *step_end(struct step *s) {
         return NULL;
     terminal_restore();
     close_given(s);
+    surveying_end(s);
     spawn_end(&s->helper);
     relay_close(&s->relay);
     collect_free(&s->space);

@@ -7,6 +7,8 @@
 #include "export/collect.h"
 #include "wire/launch.h"
 
+struct surveying;
+
 /* What each state allows is the table `messages` in step.c. */
 enum step_state {
     STEP_STARTING, /* the launcher has the plan; nothing is made on the host */
@@ -32,6 +34,7 @@ struct step {
     struct relay relay;
     struct collect_space space;
     json_t *groups, *denied;
+    struct surveying *surveying;                        /* NULL: nothing is surveyed */
     bool frozen, asked_frozen, asked_thaw, asked_count; /* asked: the launcher has not answered yet */
     bool hold_clock;
     uint32_t freezer;  /* uid who asked */

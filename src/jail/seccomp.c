@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "jail/seccomp_init.h"
+#include "jail/seccomp_survey.h"
 #include "jail/seccomp_worker.h"
 
 const struct seccomp_filter seccomp_worker = {seccomp_worker_code, ELEMENTS(seccomp_worker_code)};
+const struct seccomp_filter seccomp_survey = {seccomp_survey_code, ELEMENTS(seccomp_survey_code)};
 const struct seccomp_filter seccomp_init = {seccomp_init_code, ELEMENTS(seccomp_init_code)};
 
 int seccomp_install(const struct seccomp_filter *filter, int *ret_listener) {

@@ -15,6 +15,7 @@ struct seccomp_filter {
 };
 
 extern const struct seccomp_filter seccomp_worker; /* seccomp_worker.calls */
+extern const struct seccomp_filter seccomp_survey; /* seccomp_survey.calls */
 extern const struct seccomp_filter seccomp_init;   /* seccomp_init.calls */
 
 /* Puts the calling thread under `filter` for good. With `ret_listener` not NULL, calls that the filter reports wait

@@ -146,6 +146,8 @@ static int check_input(const struct plan_input *i, const char *path, struct erro
         return error_wrap(err, "%s.target", path);
     if (i->kind == PLAN_OVERLAY && !i->directory)
         return BAD("%s: an overlay needs a folder as its source; use copy for a file", path);
+    if (!i->directory && i->digest != PLAN_DIGEST_NONE)
+        return BAD("%s: digest is for folders, and the source is a file", path);
     if (!i->directory && (i->exclude || i->only))
         return BAD("%s: exclude and only are for folders, and the source is a file", path);
     return 0;

@@ -20,15 +20,12 @@ const struct field plan_fields[] = {
     {MEMBER(plan, input, FIELD_BOOL)},       {0},
 };
 const struct field plan_input_fields[] = {
-    {WORDS(plan_input, kind, plan_input_kind_names)},
-    {MEMBER(plan_input, target, FIELD_STRING)},
-    {MEMBER(plan_input, source, FIELD_STRING)},
-    {MEMBER(plan_input, directory, FIELD_BOOL)},
-    {MEMBER(plan_input, exclude, FIELD_STRINGS)},
-    {MEMBER(plan_input, only, FIELD_STRINGS)},
-    {MEMBER(plan_input, sensitive, FIELD_BOOL)},
-    {MEMBER(plan_input, private, FIELD_BOOL)},
-    {0},
+    {WORDS(plan_input, kind, plan_input_kind_names)}, {MEMBER(plan_input, target, FIELD_STRING)},
+    {MEMBER(plan_input, source, FIELD_STRING)},       {MEMBER(plan_input, directory, FIELD_BOOL)},
+    {MEMBER(plan_input, exclude, FIELD_STRINGS)},     {MEMBER(plan_input, only, FIELD_STRINGS)},
+    {MEMBER(plan_input, sensitive, FIELD_BOOL)},      {MEMBER(plan_input, private, FIELD_BOOL)},
+    {WORDS(plan_input, digest, plan_digest_names)},   {MEMBER(plan_input, digest_named, FIELD_BOOL)},
+    {WORDS(plan_input, scan, plan_scan_names)},       {0},
 };
 const struct field plan_export_fields[] = {
     {MEMBER(plan_export, name, FIELD_STRING)},     {MEMBER(plan_export, path, FIELD_STRING)},

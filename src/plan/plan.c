@@ -16,6 +16,12 @@ static_assert(ELEMENTS(plan_user_names) == PLAN_USER_N, "one word per user");
 const char *const plan_input_kind_names[] = {"read", "overlay", "copy"};
 static_assert(ELEMENTS(plan_input_kind_names) == PLAN_INPUT_KIND_N, "one word per kind of input");
 
+const char *const plan_digest_names[] = {"none", "git", "full"};
+static_assert(ELEMENTS(plan_digest_names) == PLAN_DIGEST_N, "one word per way to digest");
+
+const char *const plan_scan_names[] = {"off", "warn", "refuse"};
+static_assert(ELEMENTS(plan_scan_names) == PLAN_SCAN_N, "one word per way to scan");
+
 const char *const plan_limit_names[] = {"wall", "memory", "processes", "cpus", "disk", "files", "output", "open-files"};
 static_assert(ELEMENTS(plan_limit_names) == PLAN_LIMIT_N, "one word per limit");
 

@@ -38,6 +38,17 @@ enum plan_input_kind {
     PLAN_INPUT_KIND_N
 };
 
+/* How the content of an input that is a folder is put on record, beside the run. */
+enum plan_digest {
+    PLAN_DIGEST_NONE, /* path, count, size */
+    PLAN_DIGEST_GIT,  /* commit, index, and what differs from it */
+    PLAN_DIGEST_FULL, /* a digest over everything that the worker sees there */
+    PLAN_DIGEST_N
+};
+
+/* What happens when an input seems to hold a secret. */
+enum plan_scan { PLAN_SCAN_OFF, PLAN_SCAN_WARN, PLAN_SCAN_REFUSE, PLAN_SCAN_N };
+
 struct plan_input {
     enum plan_input_kind kind;
     char *target; /* canonical path inside; never below another input's target unless that is its parent in the list */
@@ -46,7 +57,10 @@ struct plan_input {
     char **exclude; /* gitignore patterns, relative to the source; NULL for none */
     char **only;    /* gitignore patterns; when not empty, what no pattern matches is not there */
     bool sensitive; /* the policy said `sensitive: true` */
-    bool private;   /* `label: private`: must not leave except through named exports */
+    enum plan_digest digest;
+    bool digest_named; /* the policy names it: the step's end waits for it */
+    enum plan_scan scan;
+    bool private; /* `label: private`: must not leave except through named exports */
 };
 
 /* PLAN_LIMIT_x order is the order of print and journal. Zero is a valid cap only where said. */
@@ -114,6 +128,8 @@ struct plan {
 
 extern const char *const plan_user_names[PLAN_USER_N];             /* "agent", "root" */
 extern const char *const plan_input_kind_names[PLAN_INPUT_KIND_N]; /* "read", "overlay", "copy" */
+extern const char *const plan_digest_names[PLAN_DIGEST_N];         /* "none", "git", "full" */
+extern const char *const plan_scan_names[PLAN_SCAN_N];             /* "off", "warn", "refuse" */
 extern const char *const plan_limit_names[PLAN_LIMIT_N];           /* "wall", "memory", ... "open-files" */
 extern const char *const plan_wall_names[PLAN_WALL_N];             /* "userns", "mounts", ... "reap" */
 extern const uint64_t plan_limit_defaults

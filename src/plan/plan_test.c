@@ -19,10 +19,13 @@ static struct plan sample(void) {
     strv_add(&p.env, "A=b=c");
     p.inputs = calloc(3, sizeof(*p.inputs));
     p.n_inputs = 3;
-    p.inputs[0] = (struct plan_input){PLAN_OVERLAY, text("/work"), text("/src"), true, NULL, NULL, false, false};
+    p.inputs[0] = (struct plan_input){PLAN_OVERLAY, text("/work"),    text("/src"), true,          NULL, NULL,
+                                      false,        PLAN_DIGEST_NONE, false,        PLAN_SCAN_OFF, false};
     strv_add(&p.inputs[0].exclude, "*.pem");
-    p.inputs[1] = (struct plan_input){PLAN_READ, text("/work/x"), text("/x"), true, NULL, NULL, true, false};
-    p.inputs[2] = (struct plan_input){PLAN_COPY, text("/in/f"), text("/f"), false, NULL, NULL, false, false};
+    p.inputs[1] = (struct plan_input){PLAN_READ, text("/work/x"),  text("/x"), true,          NULL, NULL,
+                                      true,      PLAN_DIGEST_NONE, false,      PLAN_SCAN_OFF, false};
+    p.inputs[2] = (struct plan_input){PLAN_COPY, text("/in/f"),    text("/f"), false,         NULL, NULL,
+                                      false,     PLAN_DIGEST_NONE, false,      PLAN_SCAN_OFF, false};
     memcpy(p.limits, plan_limit_defaults, sizeof(p.limits));
     p.exports = calloc(1, sizeof(*p.exports));
     p.n_exports = 1;
@@ -221,7 +224,8 @@ TEST(thousands_of_inputs_are_checked_quickly) {
     for (; p.n_inputs < PLAN_INPUTS_MAX; p.n_inputs++) {
         char target[64];
         snprintf(target, sizeof(target), "/in/%zu", p.n_inputs);
-        p.inputs[p.n_inputs] = (struct plan_input){PLAN_READ, text(target), text(target), false, NULL, NULL, false, false};
+        p.inputs[p.n_inputs] = (struct plan_input){PLAN_READ, text(target),     text(target), false,         NULL, NULL,
+                                                   false,     PLAN_DIGEST_NONE, false,        PLAN_SCAN_OFF, false};
     }
     CHECK_EQ(plan_check(&p, &err), 0);
     p.n_inputs++;

@@ -16,6 +16,13 @@ static const char *const input_words[] = {
 };
 static_assert(ELEMENTS(input_words) == PLAN_INPUT_KIND_N, "words per kind of input");
 
+static const char *const scan_words[] = {
+    [PLAN_SCAN_OFF] = "",
+    [PLAN_SCAN_WARN] = "; scanned for secrets",
+    [PLAN_SCAN_REFUSE] = "; refused where it holds secrets",
+};
+static_assert(ELEMENTS(scan_words) == PLAN_SCAN_N, "words per scan");
+
 static const char *count_text(char to[32], uint64_t v) {
     const char *unit = v && v % 1000000 == 0 ? "M" : v && v % 1000 == 0 ? "k" : "";
     uint64_t shown = *unit == 'M' ? v / 1000000 : *unit == 'k' ? v / 1000 : v;
@@ -87,6 +94,9 @@ static void put_inputs(struct buf *b, const struct plan *p) {
         buf_printf(b, ", %s", input_words[in->kind]);
         put_list(b, "; without ", in->exclude);
         put_list(b, "; only ", in->only);
+        buf_puts(b, scan_words[in->scan]);
+        if (in->directory && in->digest != PLAN_DIGEST_NONE)
+            buf_printf(b, "; digest %s", plan_digest_names[in->digest]);
         buf_puts(b, in->private ? "; private: leaves through the exports below and in no other way" : "");
         buf_puts(b, in->sensitive ? "; SENSITIVE, named so by the policy\n" : "\n");
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "plan/pointer.h"
 
 #define UP "../"
 
@@ -24,45 +25,6 @@ static int strange(struct git_place *g, const char *format, ...) {
     va_end(args);
     g->kind = GIT_STRANGE;
     return 0;
-}
-
-int git_read_pointer(const char *bytes, size_t n, const char *word, char ret[PLAN_PATH_MAX + 1]) {
-    char below[PLAN_PATH_MAX + 2];
-    size_t skip = strlen(word);
-    if (n < skip || memcmp(bytes, word, skip) != 0 || !str_is_utf8(bytes, n, NULL))
-        return -EINVAL;
-    bytes += skip;
-    n -= skip;
-    while (n && (bytes[n - 1] == '\n' || bytes[n - 1] == '\r')) /* as git reads it */
-        n--;
-    if (n == 0 || n > PLAN_PATH_MAX)
-        return -EINVAL;
-    snprintf(ret, PLAN_PATH_MAX + 1, "%.*s", (int)n, bytes);
-    const char *rest = ret;
-    while (!strncmp(rest, UP, strlen(UP)))
-        rest += strlen(UP);
-    if (rest == ret)
-        return plan_path_is_canonical(ret) ? 0 : -EINVAL;
-    snprintf(below, sizeof(below), "/%s", rest);
-    return !strcmp(rest, "..") || plan_path_is_canonical(below) ? 0 : -EINVAL;
-}
-
-/* `pointer` from the folder `base` on: owned, or NULL where it climbs past the root or memory ran out. */
-static char *follow(const char *base, const char *pointer) {
-    size_t n = strlen(base);
-    char *path;
-    if (*pointer == '/')
-        return strdup(pointer);
-    for (; !strncmp(pointer, "..", 2) && (pointer[2] == '/' || !pointer[2]); pointer += pointer[2] ? 3 : 2) {
-        if (n <= 1)
-            return NULL;
-        while (n > 0 && base[n - 1] != '/')
-            n--;
-        n = n > 1 ? n - 1 : n;
-    }
-    bool root = n == 1 && base[0] == '/';
-    return asprintf(&path, "%.*s%s%s", (int)(root ? 0 : n), base, *pointer || root ? "/" : "", pointer) < 0 ? NULL
-                                                                                                            : path;
 }
 
 static size_t count_ups(const char *pointer) {
@@ -89,11 +51,11 @@ static int read_pointer(const struct policy_host *host, const char *folder, cons
     size_t n;
     struct error ignored = {0};
     int r = host->read(host->data, folder, name, GIT_FILE_MAX, &bytes, &n, &ignored);
-    return r < 0 ? r : git_read_pointer(bytes, n, word, ret);
+    return r < 0 ? r : pointer_read(bytes, n, word, ret);
 }
 
 static int same_place(const struct policy_host *host, const char *base, const char *pointer, const char *want) {
-    _cleanup_free_ char *path = follow(base, pointer), *real = NULL;
+    _cleanup_free_ char *path = pointer_follow(base, pointer), *real = NULL;
     enum policy_type type;
     struct error ignored = {0};
     return path && host->resolve(host->data, "/", path, &real, &type, &ignored) == 0 && !strcmp(real, want);
@@ -141,7 +103,7 @@ static size_t without_worktree(const char *path) {
 
 static int settle(const struct policy_host *host, const char *source, const char *target, const char *pointer,
                   struct git_place *g) {
-    _cleanup_free_ char *named = follow(source, pointer), *inside = follow(target, pointer);
+    _cleanup_free_ char *named = pointer_follow(source, pointer), *inside = pointer_follow(target, pointer);
     const size_t ups = count_ups(pointer);
     enum policy_type type = POLICY_OTHER;
     struct error ignored = {0};

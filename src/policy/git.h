@@ -25,10 +25,6 @@ struct git_place {
 void git_place_free(struct git_place *g);
 #define _cleanup_git_place_ _cleanup_(git_place_free)
 
-/* The path that the `n` bytes of a file `.git` or `gitdir` say, behind `word` ("gitdir: " or ""), in `ret`: absolute and
- * normalised, or "../" some times and then normalised. -EINVAL for anything else. */
-int git_read_pointer(const char *bytes, size_t n, const char *word, char ret[PLAN_PATH_MAX + 1]);
-
 /* Where the repository of the folder `source`, which stands at `target` inside, lies. What .git says is believed only when
  * the repository says the same of the folder, so that a .git that somebody prepared opens nothing of the user's that it
  * was not made for. 0 or -ENOMEM. */

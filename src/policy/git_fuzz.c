@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "plan/pointer.h"
 #include "policy/fake_host.h"
 #include "policy/git.h"
 
@@ -31,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     fuzzed = (const char *)bytes;
     fuzzed_n = n;
     host.read = read_fuzzed;
-    if (git_read_pointer(fuzzed, n, "gitdir: ", path) == 0 && path[0] != '/' && strncmp(path, "../", 3) != 0)
+    if (pointer_read(fuzzed, n, "gitdir: ", path) == 0 && path[0] != '/' && strncmp(path, "../", 3) != 0)
         abort();
     for (size_t i = 0; i < ELEMENTS(places); i++) {
         _cleanup_git_place_ struct git_place g = {0};

@@ -34,6 +34,8 @@ static int check_type(struct compile *c, const struct policy_input *in, const ch
         return BAD(in, "%s is a file, and exclude and only are for folders", safe);
     if (type == POLICY_FILE && in->git)
         return BAD(in, "%s is a file, and git is for folders", safe);
+    if (type == POLICY_FILE && in->digest != DIGEST_UNSAID)
+        return BAD(in, "%s is a file, whose digest is taken in any case; digest is for folders", safe);
     if (type == POLICY_SOCKET)
         return BAD(in,
                    "%s is a socket, and who listens there acts with rights of its own: this version of doorward lets "
@@ -58,6 +60,15 @@ static int check_sensitive(struct compile *c, const struct policy_input *in, con
                str_safe(safe, sizeof(safe), source), why.bytes);
 }
 
+/* What is put on record of a folder where the policy does not say: of a repository its commit. */
+static enum plan_digest find_digest(const struct compile *c, const struct plan_input *in) {
+    _cleanup_free_ char *there = NULL;
+    enum policy_type type;
+    struct error ignored = {0};
+    bool found = in->directory && c->host->resolve(c->host->data, in->source, ".git", &there, &type, &ignored) == 0;
+    return found ? PLAN_DIGEST_GIT : PLAN_DIGEST_NONE;
+}
+
 static int compile_input(struct compile *c, const struct policy_input *in, struct plan_input *ret) {
     enum policy_type type;
     ret->kind = kind_of(in);
@@ -70,6 +81,9 @@ static int compile_input(struct compile *c, const struct policy_input *in, struc
         return bad;
     ret->directory = type == POLICY_FOLDER;
     ret->sensitive = in->sensitive;
+    ret->scan = in->scan;
+    ret->digest_named = in->digest != DIGEST_UNSAID;
+    ret->digest = ret->digest_named ? (enum plan_digest)(in->digest - 1) : find_digest(c, ret);
     ret->private = in->label == LABEL_PRIVATE;
     ret->target = strdup(in->is.name);
     if (!ret->target || strv_copy(in->exclude, &ret->exclude) < 0 || strv_copy(in->only, &ret->only) < 0)

@@ -112,6 +112,8 @@ static const struct text_form reason_form = {0};
 
 static const struct words roots = {(const char *const[]){"host", NULL}, (const char *const[]){"oci", "dir", NULL}};
 static const struct words labels = {(const char *const[]){"public", "private", NULL}, NULL};
+static const struct words digests = {(const char *const[]){"auto", "none", "git", "full", NULL}, NULL};
+static const struct words scans = {(const char *const[]){"off", "warn", "refuse", NULL}, NULL};
 static const struct words users = {(const char *const[]){"agent", "root", NULL}, NULL};
 static const struct words boundaries = {(const char *const[]){"namespace", NULL},
                                         (const char *const[]){"gvisor", "microvm", NULL}};
@@ -192,8 +194,13 @@ static const struct rule input_rows[] = {
      "false",
      NULL, false},
     {"artifact", NULL, 0, "an approved export of an earlier step", NULL, false},
-    {"scan", NULL, 0, "looks for secrets in the input", NULL, false},
-    {"digest", NULL, 0, "how the folder's content is recorded", NULL, false},
+    {"scan", &type_word, offsetof(struct policy_input, scan),
+     "looks for secrets: warn beside the run, refuse before it. Default off", &scans, false},
+    {"digest", &type_word, offsetof(struct policy_input, digest),
+     "how a folder's content is put on record beside the run: git (commit and what differs), full (all of it), none "
+     "(count "
+     "and size); auto: git in a repository, else none. Default auto",
+     &digests, false},
     {0},
 };
 static const struct rules input_rules = {input_rows, (const char *const[]){"read", "overlay", "copy", NULL}};

@@ -26,12 +26,14 @@ struct policy_pair { /* env, accept */
 
 enum { LABEL_PUBLIC, LABEL_PRIVATE }; /* the order of `labels` in keys.c */
 
+enum { DIGEST_UNSAID }; /* the first of `digests` */
+
 struct policy_input {
     struct named is;                     /* the name is the target */
     const char *from[PLAN_INPUT_KIND_N]; /* exactly one is set: read, overlay or copy */
     char **exclude, **only;
     bool sensitive, git;
-    unsigned label;
+    unsigned label, digest, scan; /* digest: DIGEST_UNSAID, or one more than the plan's */
 };
 
 struct policy_export {
