@@ -5,13 +5,16 @@ FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 SANITIZE = -Db_sanitize=address,undefined -Db_lundef=false -Dstatic=false
 
-.PHONY: all check asan fuzz lint bench demo install clean
+.PHONY: all check check-kernel asan fuzz lint bench demo install clean
 
 all: $(B)/build.ninja
 	ninja -C $(B)
 
 check: all
 	meson test -C $(B) --no-rebuild --print-errorlogs
+
+check-kernel: all
+	tools/check-kernel $(B)
 
 asan: $(B)-asan/build.ninja
 	ninja -C $(B)-asan
