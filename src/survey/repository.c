@@ -213,27 +213,37 @@ static int visit(void *data, const struct index_entry *e) {
     return r->s->listing.failed || r->names.failed ? -ENOMEM : 0;
 }
 
-/* 2: the index has `path` itself; 1: something below it; 0: nothing. `list` is sorted as the index is. */
-static int is_tracked(char *const *list, size_t n, const char *path) {
-    size_t length = strlen(path), low = 0, high = n;
+/* The names that the index has, in its order: where each begins in `bytes`. */
+struct tracked {
+    const char *bytes;
+    size_t *starts;
+    size_t n;
+};
+
+/* 2: the index has `path` itself; 1: something below it; 0: nothing. */
+static int is_tracked(const struct tracked *t, const char *path) {
+    size_t length = strlen(path), low = 0, high = t->n;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (strcmp(list[middle], path) < 0)
+        if (strcmp(t->bytes + t->starts[middle], path) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low < n && !strcmp(list[low], path))
+    if (low < t->n && !strcmp(t->bytes + t->starts[low], path))
         return 2;
-    for (; low < n && !strncmp(list[low], path, length); low++)
-        if (list[low][length] >= '/')
-            return list[low][length] == '/';
+    for (; low < t->n; low++) {
+        const char *name = t->bytes + t->starts[low];
+        if (strncmp(name, path, length) != 0)
+            return 0;
+        if (name[length] >= '/')
+            return name[length] == '/';
+    }
     return 0;
 }
 
 /* What no entry names, a folder standing for all below it. */
-static void find_untracked(struct repository *r, char *const *list, size_t n, int fd, const char *path,
-                           unsigned depth) {
+static void find_untracked(struct repository *r, const struct tracked *t, int fd, const char *path, unsigned depth) {
     enum { DEPTH_MAX = 200 };
     DIR *dir = fd < 0 || depth > DEPTH_MAX ? NULL : fdopendir(fd);
     if (!dir) {
@@ -246,12 +256,14 @@ static void find_untracked(struct repository *r, char *const *list, size_t n, in
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, ".git") ||
             snprintf(below, sizeof(below) - 1, "%s%s%s", path, *path ? "/" : "", e->d_name) >= (int)sizeof(below) - 1)
             continue;
-        int tracked = is_tracked(list, n, below);
+        int tracked = is_tracked(t, below);
         if (tracked == 1) {
-            find_untracked(r, list, n, openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-                           below, depth + 1);
+            find_untracked(r, t, openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), below,
+                           depth + 1);
         } else if (tracked == 0) {
-            strcat(below, e->d_type == DT_DIR ? "/" : "");
+            size_t length = strlen(below);
+            if (e->d_type == DT_DIR) /* its place was kept free above */
+                memcpy(below + length, "/", 2);
             take_change(r, SURVEY_UNTRACKED, below);
         }
     }
@@ -259,15 +271,16 @@ static void find_untracked(struct repository *r, char *const *list, size_t n, in
 }
 
 static int list_untracked(struct repository *r) {
-    size_t n = 0, i = 0;
+    size_t n = 0;
     for (size_t at = 0; at < r->names.n; at++)
         n += r->names.bytes[at] == 0;
-    _cleanup_free_ char **list = calloc(n + 1, sizeof(*list));
-    if (!list)
+    _cleanup_free_ size_t *starts = calloc(n + 1, sizeof(*starts));
+    if (!starts)
         return -ENOMEM;
+    struct tracked t = {.bytes = r->names.n ? r->names.bytes : "", .starts = starts};
     for (size_t at = 0; at < r->names.n; at += strlen(r->names.bytes + at) + 1)
-        list[i++] = r->names.bytes + at;
-    find_untracked(r, list, n, openat(r->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
+        starts[t.n++] = at;
+    find_untracked(r, &t, openat(r->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
     return 0;
 }
 

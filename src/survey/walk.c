@@ -149,6 +149,7 @@ static void walk_folder(struct walk *w, int fd, const char *path, bool within, u
             survey_incomplete(w->s, "a path has more than %d bytes", PLAN_PATH_MAX);
         else
             walk_name(w, dirfd, names[i], below, within, depth);
+        w->path = NULL; /* `below` ends here */
     }
 }
 
