@@ -12,12 +12,13 @@
 #include "cli/cli.h"
 
 extern const struct verb verb_run, verb_check, verb_plan, verb_doctor, verb_lab, verb_schema, verb_ps, verb_show,
-    verb_log, verb_verify, verb_artifacts, verb_stop, verb_freeze, verb_thaw, verb_wait;
+    verb_log, verb_verify, verb_artifacts, verb_stop, verb_freeze, verb_thaw, verb_wait, verb_prune;
 
 /* The verbs, in the order of help. A new one is a file cmd_NAME.c and one row here. */
 static const struct verb *const verbs[] = {
-    &verb_run, &verb_check,  &verb_plan,      &verb_doctor, &verb_lab,    &verb_schema, &verb_ps,   &verb_show,
-    &verb_log, &verb_verify, &verb_artifacts, &verb_stop,   &verb_freeze, &verb_thaw,   &verb_wait, NULL,
+    &verb_run,  &verb_check, &verb_plan,   &verb_doctor,    &verb_lab,  &verb_schema, &verb_ps,
+    &verb_show, &verb_log,   &verb_verify, &verb_artifacts, &verb_stop, &verb_freeze, &verb_thaw,
+    &verb_wait, &verb_prune, NULL,
 };
 
 /* A caller may start us with 0, 1 or 2 closed. The next file we open would then take that number, and what we or
