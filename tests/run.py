@@ -525,6 +525,38 @@ def terminal():
         os.close(master)
 
 
+def harmless_output():
+    """Without -t the worker's control sequences do not reach the user's terminal; with --raw they do."""
+    def on_terminal(*words):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.chdir(top + "/work")
+            os.execve(DOORWARD, [DOORWARD, "run", *DEGRADE, *words, "--", "sh", "-c",
+                                 r"printf '\033]0;owned\007\033[2J\033[1;32mgreen\033[0m\n'; printf '\033[31mx\2335m' >&2"], env)
+        out = b""
+        while True:
+            try:
+                got = os.read(master, 65536)
+            except OSError:
+                break
+            if not got:
+                break
+            out += got
+        _, status = os.waitpid(pid, 0)
+        os.close(master)
+        return os.waitstatus_to_exitcode(status), out
+    status, out = on_terminal()
+    check("a title and a cleared screen are shown as text", status == 0 and rb"\x1b]0;owned\x07\x1b[2J" in out
+          and b"\033]" not in out and b"\033[2J" not in out, status, out)
+    check("colours pass, are reset, and C1 is shown", b"\033[1;32mgreen\033[0m" in out
+          and rb"x\x9b5m" in out and out.rstrip().endswith(b"\033[0m"), out)
+    status, out = on_terminal("--raw")
+    check("--raw passes them", status == 0 and b"\033]0;owned\007\033[2J" in out, status, out)
+    r = subprocess.run([DOORWARD, "run", *DEGRADE, "--", "printf", r"\033[2J\r"], env=env, capture_output=True,
+                       cwd=top + "/work", timeout=60)
+    check("a pipe gets every byte as it was", r.stdout == b"\033[2J\r", r.stdout)
+
+
 # --- steps, inputs, exports ------------------------------------------------------------------------------------------
 
 def policy(text, *words, **more):
@@ -768,7 +800,7 @@ def whole():
 
 try:
     for part in sys.argv[1:] or ["ends", "limits", "in_time", "stopped", "killed", "killed_late", "helpers", "together", "remains", "descriptors", "streams", "folders",
-                                 "secrets", "tenants", "terminal", "steps", "files", "exports", "starved", "full", "places", "callers",
+                                 "secrets", "tenants", "terminal", "harmless_output", "steps", "files", "exports", "starved", "full", "places", "callers",
                                  "whole"]:
         before = time.monotonic()
         globals()[part]()

@@ -15,11 +15,12 @@ extern const struct verb verb_run;
 
 static struct policy_flags flags;
 static const char *status_fd;
-static bool json;
+static bool json, raw;
 
 static const struct cli_option options[] = {
     CLI_TASK_OPTIONS(flags),
     CLI_ATTACH_OPTIONS(flags),
+    {"raw", 0, CLI_FLAG, &raw, NULL, "pass control characters on to our terminal as they are"},
     {"status-fd", 0, CLI_TEXT, &status_fd, "N", "write the final record to this descriptor"},
     CLI_JSON_OPTION(&json),
     {.kind = CLI_END},
@@ -84,6 +85,7 @@ static int run_job(struct job *j, const struct cli_words *words, struct control_
                                 .n_plans = t->n_plans,
                                 .ready_fd = -1,
                                 .status_fd = j->status,
+                                .raw = raw,
                                 .in = STDIN_FILENO,
                                 .out = json ? -1 : STDOUT_FILENO,
                                 .err = json ? -1 : STDERR_FILENO};

@@ -17,6 +17,7 @@ struct control_request {
     size_t n_plans;
     int ready_fd;     /* gets the run's name once it is on record, and is closed then; -1 = none */
     int status_fd;    /* gets the final record once the end is on record; -1 = none */
+    bool raw;         /* control characters reach our terminal as the worker wrote them */
     int in, out, err; /* our standard streams; -1: out and err are not passed on (captured only) */
 };
 

@@ -176,8 +176,10 @@ void step_finish(struct step *s, struct step_result *ret) {
     s->relay.run_fd = s->c->run_fd;
     s->relay.step = s->plan->step;
     s->relay.most = s->plan->lab_limit_off[PLAN_OUTPUT] ? UINT64_MAX : s->plan->limits[PLAN_OUTPUT];
-    for (int i = 0; i < RELAY_STREAM_N; i++)
+    for (int i = 0; i < RELAY_STREAM_N; i++) {
         s->relay.sinks[i] = s->c->sinks[i];
+        s->relay.guarded[i] = s->c->guarded[i] && !s->plan->terminal;
+    }
     *ret = (struct step_result){.artifacts = json_array(), .denied = json_incref(s->denied)};
     if (step_keep_plan(s, &s->why) < 0) /* before the record that has its digest; the launcher is still starting */
         s->facts.broken = s->channel_done = true;

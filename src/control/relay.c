@@ -107,6 +107,18 @@ static void keep_copy(struct relay *r, int stream, const char *bytes, size_t n) 
         give_up_copies(r, e);
 }
 
+/* Without memory the bytes are dropped, never passed as they are. */
+static void put(struct relay *r, int stream, const char *bytes, size_t n) {
+    if (!r->guarded[stream]) {
+        sink_put(r->sinks[stream], bytes, n);
+        return;
+    }
+    _cleanup_buf_ struct buf text = {0};
+    int e = bytes ? harmless_put(&r->harmless[stream], &text, bytes, n) : harmless_end(&r->harmless[stream], &text);
+    if (e == 0 && text.n > 0)
+        sink_put(r->sinks[stream], text.bytes, text.n);
+}
+
 /* Counts `n` bytes that the worker wrote and passes on what the limit allows. */
 static void pass(struct relay *r, int stream, const char *bytes, size_t n) {
     uint64_t left = r->total < r->most ? r->most - r->total : 0;
@@ -119,7 +131,7 @@ static void pass(struct relay *r, int stream, const char *bytes, size_t n) {
         return;
     r->bytes[stream] += n;
     keep_copy(r, stream, bytes, n);
-    sink_put(r->sinks[stream], bytes, n);
+    put(r, stream, bytes, n);
 }
 
 /* One read. True when there may be more. */
@@ -214,5 +226,7 @@ void relay_drain(struct relay *r) {
             if (!take(r, i, CHUNK))
                 break;
         finish_stream(r, i);
+        if (r->guarded[i])
+            put(r, i, NULL, 0);
     }
 }

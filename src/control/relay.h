@@ -9,6 +9,7 @@
 
 #include <poll.h>
 
+#include "control/harmless.h"
 #include "control/sink.h"
 
 enum relay_stream { RELAY_OUT, RELAY_ERR, RELAY_STREAM_N };
@@ -20,8 +21,10 @@ struct relay {
     struct sink *sinks[RELAY_STREAM_N]; /* where it goes; borrowed */
     int run_fd;                         /* the run's folder, for the captured copies */
     const char *step;
-    uint64_t most; /* bytes of both streams together */
+    uint64_t most;                /* bytes of both streams together */
+    bool guarded[RELAY_STREAM_N]; /* it goes to a terminal: made harmless on its way there, not in the copy */
 
+    struct harmless harmless[RELAY_STREAM_N];
     int from[RELAY_STREAM_N];       /* read ends, or `master` as RELAY_OUT; -1 = finished */
     int master;                     /* of the worker's terminal: its output and its input; -1 = none */
     int copy[RELAY_STREAM_N];       /* captured files, -1 before the first byte */

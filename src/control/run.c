@@ -276,6 +276,7 @@ static void set_context(struct run *r) {
                                        .ids = &r->ids,
                                        .signals = r->signals,
                                        .sinks = {&r->out, &r->err},
+                                       .guarded = {!q->raw && isatty(q->out), !q->raw && isatty(q->err)},
                                        .input = q->in,
                                        .window = isatty(q->in) ? q->in : q->out};
 }

@@ -24,10 +24,11 @@ struct step_context {
     const struct ids *ids;
     int signals; /* signalfd */
     struct sink *sinks[RELAY_STREAM_N];
-    int input;                  /* our standard input */
-    int window;                 /* our terminal, for its size; -1 = none */
-    bool stopped;               /* a signal, or `doorward stop`, asked for the end of the run */
-    struct run_switch *control; /* NULL = none */
+    bool guarded[RELAY_STREAM_N]; /* a terminal is there that a worker without one of its own must not drive */
+    int input;                    /* our standard input */
+    int window;                   /* our terminal, for its size; -1 = none */
+    bool stopped;                 /* a signal, or `doorward stop`, asked for the end of the run */
+    struct run_switch *control;   /* NULL = none */
 };
 
 struct step_result {
